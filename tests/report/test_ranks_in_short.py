@@ -1,4 +1,4 @@
-"""The two sentences on what several ranks bring: the exchange in each framework, and how many strategies shorten a step."""
+"""The two sentences on what several ranks bring: the exchange in each framework, and how many contenders shorten a step."""
 
 from __future__ import annotations
 
@@ -59,14 +59,14 @@ def test_an_exchange_after_few_rounds_is_not_left_out(row):
 @pytest.mark.parametrize(
     ("intervals", "sentence"),
     [
-        ([(1.1, 2.0), (1.5, 1.8)], f"Of 2 strategies, 2 make {SHORTER}."),
+        ([(1.1, 2.0), (1.5, 1.8)], f"Of 2 trainings over several parts, 2 make {SHORTER}."),
         (
             [(1.1, 2.0), (0.5, 0.9), (0.9, 1.1)],
-            f"Of 3 strategies, 1 makes {SHORTER}, 1 makes it longer and 1 is undecided.",
+            f"Of 3 trainings over several parts, 1 makes {SHORTER}, 1 makes it longer and 1 is undecided.",
         ),
         (
             [(0.5, 0.9), (0.4, 0.99), (1.0, 1.2), (0.0, math.inf)],
-            f"Of 4 strategies, none makes {SHORTER}, 2 make it longer and 2 are undecided.",
+            f"Of 4 trainings over several parts, none makes {SHORTER}, 2 make it longer and 2 are undecided.",
         ),
         ([(1.1, 2.0)], ""),
     ],

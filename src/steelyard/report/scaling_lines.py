@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def in_short(rows: Sequence[Scaled]) -> list[str]:
-    """Return what the exchange takes of a step in each framework, and how many strategies make a step shorter."""
+    """Return what the exchange takes of a step in each framework, and how many contenders make a step shorter."""
     return [sentence for sentence in (_exchanges(rows), _speed_ups(rows)) if sentence]
 
 
@@ -43,7 +43,7 @@ def _span(found: list[tuple[str, scaling.Share]]) -> str:
 
 
 def _speed_ups(rows: Sequence[Scaled]) -> str:
-    """Return how many strategies have a shorter step than one process; of those that wait, whose steps teach the same."""
+    """Return how many contenders have a shorter step than one process. Those whose ranks do not wait have sentences of their own."""
     ratios = [row.speed_up for row in rows if row.speed_up and row.kind not in (ALONE, *NOT_WAITING)]
     if len(ratios) < 2:
         return ""
@@ -52,7 +52,7 @@ def _speed_ups(rows: Sequence[Scaled]) -> str:
     parts = [f"{_make(shorter)} a step shorter than it is in one process of the same framework"]
     parts += [f"{_make(longer)} it longer"] if longer else []
     parts += [f"{undecided} {'is' if undecided == 1 else 'are'} undecided"] if undecided else []
-    return f"Of {len(ratios)} strategies, {listed(parts)}."
+    return f"Of {len(ratios)} trainings over several parts, {listed(parts)}."
 
 
 def _make(number: int) -> str:
