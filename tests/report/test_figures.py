@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,6 +14,21 @@ from recorded import Script, view_of, write_run
 from steelyard.report import forest, losses, page, series, stability
 from steelyard.report.figures import extremes, plain
 from steelyard.report.styles import COLOURS, style, styles
+
+
+def group(*variants):
+    """Return what `styles` reads of a comparison."""
+    return SimpleNamespace(contenders=[SimpleNamespace(variant=each) for each in variants])
+
+
+def test_the_contenders_of_the_smallest_comparison_have_different_colours():
+    strategies = ("alone:2", "devices:2", "processes:2", "single:1")
+    few = [f"{framework}/single:1" for framework in "abcde"]
+    many = [f"{framework}/{strategy}" for framework in "abcde" for strategy in strategies]
+    found = styles([group(*many), group(*few)])
+    assert found.keys() == {*many}
+    assert len({found[each].colour for each in few}) == len(few)
+    assert len({(each.colour, each.symbol) for each in found.values()}) == len(many)
 
 
 def test_thinning_keeps_the_extremes_of_every_bin_in_order():

@@ -43,7 +43,7 @@ def _span(found: list[tuple[str, scaling.Share]]) -> str:
 
 
 def _speed_ups(rows: Sequence[Scaled]) -> str:
-    """Return how many contenders have a shorter step than one process. Those whose ranks do not wait have sentences of their own."""
+    """Return how many contenders have a shorter step than one process; those whose ranks do not wait have lines of their own."""
     ratios = [row.speed_up for row in rows if row.speed_up and row.kind not in (ALONE, *NOT_WAITING)]
     if len(ratios) < 2:
         return ""

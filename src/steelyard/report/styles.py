@@ -30,8 +30,12 @@ class Style:
 
 
 def styles(comparisons: Iterable[Comparison]) -> dict[str, Style]:
-    """Return variant -> style: the same variant has the same style in every workload of a page."""
-    variants = sorted({contender.variant for comparison in comparisons for contender in comparison.contenders})
+    """Return variant -> style: the same variant has the same style in every workload of a page.
+
+    Colours repeat after six contenders, so those of the smallest comparison come first: its curves have different ones.
+    """
+    groups = [sorted(contender.variant for contender in comparison.contenders) for comparison in comparisons]
+    variants = dict.fromkeys(variant for group in sorted(groups, key=len) for variant in group)
     return {variant: style(place) for place, variant in enumerate(variants)}
 
 
