@@ -68,7 +68,7 @@ class Scripted(Session):
         else:
             write_dumps(job, found)
         self.running.remove(job)
-        return Trial(Path(job.folder), job)
+        return Trial(Path(job.folder), job, error=found if isinstance(found, tuple) else None)
 
     @property
     def shown(self) -> Shown:

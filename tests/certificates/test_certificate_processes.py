@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import threading
+import time
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,6 +17,7 @@ from steelyard.catalog import frameworks
 from steelyard.certificates import certification, gate, processes
 from steelyard.certificates.method import FULL_BATCH, FULL_SAMPLE, FULL_SIZE
 from steelyard.errors import ResumableError
+from steelyard.measure.processes import OUT_OF_MEMORY
 from steelyard.measure.session import SPARE_BYTES
 from steelyard_worker import tensors
 
@@ -23,6 +25,9 @@ if TYPE_CHECKING:
     import synthetic
 
     from steelyard_worker.protocol import Job
+
+
+SOON_S, LATE_S = 0.05, 10.0
 
 
 @pytest.fixture(autouse=True)
@@ -101,6 +106,42 @@ def test_processes_run_side_by_side_and_at_full_size_one_after_the_other(
     assert {(job.certify.steps, job.certify.sample) for job in full.started} == {(1, FULL_SAMPLE)}
     assert FULL_BATCH == 4
     assert {each["steps"] for each in found.values()} == {1}
+
+
+KILLED = ("killed", f"The worker was killed (signal 9). {OUT_OF_MEMORY}")
+
+
+@pytest.mark.parametrize(
+    ("error", "cores", "again"),
+    [(KILLED, 2, True), (KILLED, 1, False), (("killed", "The worker was ended by SIGSEGV."), 2, False)],
+)
+def test_a_process_that_ran_out_of_memory_beside_another_runs_again_alone(
+    error: tuple[str, str], cores: int, again: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(certification, "usable_cores", lambda: cores)
+    beside = list[int]()  # how many processes ran at each attempt of the candidate that fails
+
+    def failing(job: Job) -> synthetic.Dump | tuple[str, str]:
+        if "reference" in job.folder:
+            return {}
+        fails = Path(job.folder).name == candidate
+        limit = time.monotonic() + LATE_S
+        # At its first attempt it waits for another one to be beside it, and that one until the first has failed.
+        while cores > 1 and not beside and (not fails or len(run.running) < 2) and time.monotonic() < limit:
+            time.sleep(0.001)
+        time.sleep(SOON_S)
+        if fails:
+            beside.append(len(run.running))
+        return error if fails and len(beside) == 1 else {}
+
+    run = session(tmp_path / "run", failing, knobs=("fake.step_us=1,2,3,4,5,6,7,8",))
+    first = next(each for each in run.plan.variants if each.case.framework == "fake")
+    candidate = first.file_name
+    found = certification.certify(run)[first.case.id]
+    assert beside == ([cores, 1] if again else [cores])
+    assert found["passed"] == again
+    assert any("runs again alone" in each for each in run.shown.messages) == again
+    assert again or error[1] in found["sentence"]
 
 
 def test_no_process_starts_after_the_run_was_stopped(tmp_path: Path) -> None:

@@ -25,11 +25,11 @@ GB = 10**9
 SOON_S, LATE_S = 0.3, 10.0
 
 
-def meet(gate: Gate, *needed: int) -> bool:
+def meet(gate: Gate, *needed: float) -> bool:
     """Return whether processes of these sizes are inside at the same time."""
     together = Barrier(len(needed))
 
-    def process(size: int) -> bool:
+    def process(size: float) -> bool:
         with gate.room(size):
             try:
                 together.wait(SOON_S)
@@ -54,6 +54,20 @@ def meet(gate: Gate, *needed: int) -> bool:
 )
 def test_processes_run_together_that_fit_into_the_memory(needed: tuple[int, ...], together: bool) -> None:
     assert meet(Gate(2, 10 * GB, 2), *needed) is together
+
+
+def test_a_process_knows_whether_another_was_inside() -> None:
+    gate = Gate(2, 10 * GB, 2)
+    with gate.room(4 * GB) as first:
+        assert not first.shared
+        with gate.room(4 * GB) as second:
+            assert first.shared
+            assert second.shared
+        assert first.shared
+    with gate.room(gate.whole) as alone:
+        pass
+    assert not alone.shared
+    assert not meet(gate, gate.whole, 1)
 
 
 def test_a_process_that_waits_begins_when_there_is_room_also_after_an_error() -> None:

@@ -3,6 +3,7 @@
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from threading import Condition
 
@@ -22,6 +23,14 @@ WIDTHS = {"float64": 2}
 SETS, SETS_OF_INFERENCE = 7, 1
 
 
+@dataclass(eq=False)
+class Place:
+    """What a process is given of the memory; `shared`: whether another process was inside in the meantime."""
+
+    needed_bytes: float
+    shared: bool = False
+
+
 class Gate:
     """Lets at most so many processes in, while there is memory for them; one that needs all of it waits until it is alone.
 
@@ -30,31 +39,40 @@ class Gate:
 
     def __init__(self, most: int, free_bytes: float, cores: int) -> None:
         self._most, self._free_bytes, self._cores = most, free_bytes, cores
-        self._inside = list[int]()
+        self._inside = list[Place]()
         self._changed = Condition()
 
+    @property
+    def whole(self) -> float:
+        """What a process needs that is to be alone."""
+        return self._free_bytes
+
     @contextmanager
-    def room(self, needed_bytes: int) -> Iterator[None]:
+    def room(self, needed_bytes: float) -> Iterator[Place]:
         """Wait until there is room for a process, and keep it until the end of the block."""
+        own = Place(needed_bytes)
         with self._changed:
             self._changed.wait_for(lambda: self._has_room(needed_bytes))
-            self._inside.append(needed_bytes)
+            self._inside.append(own)
+            for place in self._inside if len(self._inside) > 1 else ():
+                place.shared = True
         try:
-            yield
+            yield own
         finally:
             with self._changed:
-                self._inside.remove(needed_bytes)
+                self._inside.remove(own)
                 self._changed.notify_all()
 
-    def cores(self, needed_bytes: int) -> int:
+    def cores(self, needed_bytes: float) -> int:
         """Return how many cores a process may use: its share if as many of its size run side by side as there is room for."""
         together = min(self._most, max(1, int(self._free_bytes // needed_bytes)))
         return max(1, self._cores // together)
 
-    def _has_room(self, needed_bytes: int) -> bool:
+    def _has_room(self, needed_bytes: float) -> bool:
         if not self._inside:
             return True
-        return len(self._inside) < self._most and sum(self._inside) + needed_bytes <= self._free_bytes
+        taken = sum(place.needed_bytes for place in self._inside)
+        return len(self._inside) < self._most and taken + needed_bytes <= self._free_bytes
 
 
 class Disk:

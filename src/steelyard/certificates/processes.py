@@ -10,6 +10,7 @@ from steelyard.catalog import workloads
 from steelyard.certificates import dumps, inner, references
 from steelyard.certificates.gate import Gate, needed_bytes
 from steelyard.certificates.plan import CertificationPlan, Task, with_cores
+from steelyard.measure.processes import OUT_OF_MEMORY
 from steelyard.measure.session import Session
 from steelyard_worker.case import INFERENCE, Case
 from steelyard_worker.network import Network
@@ -88,12 +89,24 @@ class Processes:
         needed = needed_bytes(case, network_of(self.session, case))
         if not self.again and dumps.kept(task, key):
             return
-        with self.gate.room(needed):
-            if self.session.stop.is_set():
-                return
-            shutil.rmtree(task.job.folder, ignore_errors=True)
-            self.session.run_aside(with_cores(task, self.gate.cores(needed)))
-            dumps.keep(task, key)
+        with self.gate.room(needed) as place:
+            ran_out = self._start(task, key, needed)
+        if ran_out and place.shared:
+            # How much a process needs is an estimate, and other programs of the machine need memory, too.
+            self.session.screen.say(
+                f"{self.group}: a process of {case.framework} was killed beside others, so it runs again alone."
+            )
+            with self.gate.room(self.gate.whole):
+                self._start(task, key, self.gate.whole)
+
+    def _start(self, task: Task, key: str, needed: float) -> bool:
+        """Run a task with its share of the cores; returns whether it ended for lack of memory."""
+        if self.session.stop.is_set():
+            return False
+        shutil.rmtree(task.job.folder, ignore_errors=True)
+        trial = self.session.run_aside(with_cores(task, self.gate.cores(needed)))
+        dumps.keep(task, key)
+        return trial.error is not None and OUT_OF_MEMORY in trial.error[1]
 
 
 def _keys(plans: Collection[CertificationPlan]) -> dict[str, str]:

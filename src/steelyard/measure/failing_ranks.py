@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from steelyard.measure.processes import OUT_OF_MEMORY
 from steelyard_worker import protocol
 from steelyard_worker.protocol import EVENTS, PLACE, rank_folder
 
@@ -78,8 +79,7 @@ def cause(trial: Path, count: int, otherwise: tuple[str, str]) -> tuple[str, str
     vanished = [each for each in found if not each.kind and each.pid] if not aborted else []
     if not own and vanished and len(vanished) < count:
         first = min(vanished, key=lambda each: each.heard_ns)
-        reason = "Unless you killed it, the machine probably ran out of memory."
-        return "killed", f"Rank {first.rank} of {count} ended without a record. {reason}"
+        return "killed", f"Rank {first.rank} of {count} ended without a record. {OUT_OF_MEMORY}"
     failed = own or [each for each in found if each.kind == "error"]
     return _first(failed, count) if failed else otherwise
 

@@ -23,6 +23,7 @@ LONGEST_MESSAGE = 400
 FULL_CODES = (5, 120)
 # The exit code for a framework's launcher that is missing.
 NOT_FOUND = 119
+OUT_OF_MEMORY = "Unless you killed it, the machine probably ran out of memory."
 
 
 @contextlib.contextmanager
@@ -102,8 +103,7 @@ def final_error(code: int, folder: Path) -> tuple[str, str]:
     lines = (folder / protocol.LOG).read_text(encoding="utf-8", errors="replace").strip().splitlines()
     last = lines[-1][:LONGEST_MESSAGE] if lines else "there was no output"
     if code == -signal.SIGKILL:
-        message = "The worker was killed (signal 9). Unless you killed it, the machine probably ran out of memory."
-        return "killed", message
+        return "killed", f"The worker was killed (signal 9). {OUT_OF_MEMORY}"
     if code == NOT_FOUND:
         return "setting", f"{last} It comes with the framework: remove its environment, and --resume makes it again."
     if code < 0:
