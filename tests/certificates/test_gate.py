@@ -94,22 +94,26 @@ def test_a_process_that_waits_begins_when_there_is_room_also_after_an_error() ->
 
 
 @pytest.mark.parametrize(
-    ("workload", "batch", "precision", "peak_gb"),
+    ("workload", "batch", "precision", "peak_gb", "framework"),
     [
-        ("resnet50:imagenet", 4, "float64", 5.0),
-        ("inceptionv3:imagenet", 4, "float64", 5.0),
-        ("gnmt:wmt16", 4, "float64", 21.0),
-        ("gnmt:wmt16", 4, "float32", 12.7),
-        ("vgg16:imagenet", 2, "float64", 21.6),
-        ("vgg16:imagenet", 2, "float32", 8.6),
-        ("bert:wikitext", 2, "float64", 13.9),
+        ("resnet50:imagenet", 4, "float64", 5.0, "pytorch"),
+        ("inceptionv3:imagenet", 4, "float64", 5.0, "pytorch"),
+        ("gnmt:wmt16", 4, "float64", 21.0, "pytorch"),
+        ("gnmt:wmt16", 4, "float32", 12.7, "pytorch"),
+        ("vgg16:imagenet", 2, "float64", 21.6, "pytorch"),
+        ("vgg16:imagenet", 2, "float32", 8.6, "pytorch"),
+        ("bert:wikitext", 2, "float64", 13.9, "pytorch"),
+        ("bert:wikitext", 2, "float32", 14.8, "mindspore"),
     ],
 )
 def test_processes_that_were_measured_fit_their_estimate(
-    workload: str, batch: int, precision: str, peak_gb: float
+    workload: str, batch: int, precision: str, peak_gb: float, framework: str
 ) -> None:
-    """`peak_gb` is what the larger of PyTorch and TensorFlow held resident, libraries included, while it computed a certificate."""
-    plan = resolve.plan(Options(workloads=(workload,), frameworks=("pytorch",), batches=(batch,), synthetic=True))
+    """`peak_gb` is what a process held resident, libraries included, while it computed a certificate.
+
+    Of PyTorch and TensorFlow it is that of the larger one.
+    """
+    plan = resolve.plan(Options(workloads=(workload,), frameworks=(framework,), batches=(batch,), synthetic=True))
     (variant,) = plan.variants
     case = replace(variant.case, settings=replace(variant.case.settings, precision=precision))
     network = workloads.described(Path(plan.workload_folders[case.workload]), case.sizes)

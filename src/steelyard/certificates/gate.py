@@ -7,16 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from threading import Condition
 
+from steelyard.catalog import frameworks
 from steelyard.certificates.plan import CertificationPlan, Task
 from steelyard.certificates.references import has_reference
 from steelyard.plan import memory
 from steelyard_worker.case import INFERENCE, Case
 from steelyard_worker.network import Network
 
-# Copies of all tensors that a process holds at once: those that it trains with, those of every step until they are saved, and
-# those that it compares with another run's. Measured beside activations: 12 to 18, the most by VGG16 in PyTorch and by GNMT in
-# TensorFlow.
-KEPT, KEPT_OF_INFERENCE = 18, 5
+# Copies of all tensors that a process of an inference holds at once, beside activations.
+COPIES_OF_INFERENCE = 5
 WIDTHS = {"float64": 2}
 # How often a process saves all tensors: gradients, after steps 0, 1, 2 and the last, and before and after the adversarial step.
 # Of an inference, before it.
@@ -155,5 +154,6 @@ def needed_bytes(case: Case, network: Network) -> int:
         network, case.optimizer, 0
     )
     tensors = memory.FLOAT * sum(each.count for each in network.parameters)
-    kept = KEPT_OF_INFERENCE if case.task == INFERENCE else KEPT
-    return memory.PROCESS_BYTES + WIDTHS.get(case.settings.precision, 1) * (kept * tensors + activations)
+    trains = case.task != INFERENCE
+    copies = frameworks.framework(case.framework).certificate_copies if trains else COPIES_OF_INFERENCE
+    return memory.PROCESS_BYTES + WIDTHS.get(case.settings.precision, 1) * (copies * tensors + activations)
