@@ -45,15 +45,15 @@ def test_the_exchange_is_said_for_each_framework(row):
         row("PyTorch, ddp:2", share(0.112)), row("MXNet, single:1", kind="single"),
     ]  # fmt: skip
     assert scaling_lines.in_short(rows) == [
-        "Of a step, the exchange takes 8 % (shard-map:2) to 60 % (distributed:2) in JAX and 11 % [1 %, 21 %] (ddp:2) in PyTorch."
+        "Of a step, the exposed exchange takes 8 % (shard-map:2) to 60 % (distributed:2) in JAX and 11 % [1 %, 21 %] (ddp:2) in PyTorch."
     ]
 
 
 def test_an_exchange_after_few_rounds_is_not_left_out(row):
     (alone,) = scaling_lines.in_short([row(exchange=share(0.985, enough=False))])
-    assert alone == "Of a step, the exchange takes 98 % (ddp:2, not enough rounds) in PyTorch."
+    assert alone == "Of a step, the exposed exchange takes 98 % (ddp:2, not enough rounds) in PyTorch."
     (both,) = scaling_lines.in_short([row(exchange=share(0.985, enough=False)), row("PyTorch, fsdp:2", share(0.3))])
-    assert both == "Of a step, the exchange takes 30 % (fsdp:2) to 98 % (ddp:2) in PyTorch."
+    assert both == "Of a step, the exposed exchange takes 30 % (fsdp:2) to 98 % (ddp:2) in PyTorch."
 
 
 @pytest.mark.parametrize(
@@ -84,4 +84,4 @@ def test_ranks_that_do_not_wait_are_not_counted(row, kind):
 
 def test_what_the_exchange_takes_is_on_the_page_and_in_the_terminal(view, printed):
     for text in (Page(page.render(view)).text(), " ".join(printed(view, 200).split())):
-        assert "Of a step, the exchange takes 10.0 % [10.0 %, 10.0 %] (copies:2) in Fake." in text
+        assert "Of a step, the exposed exchange takes 10.0 % [10.0 %, 10.0 %] (copies:2) in Fake." in text

@@ -29,7 +29,7 @@ def _exchanges(rows: Sequence[Scaled]) -> str:
     if not by_framework:
         return ""
     spans = [f"{_span(found)} in {framework}" for framework, found in by_framework.items()]
-    return f"Of a step, the exchange takes {listed(spans)}."
+    return f"Of a step, the exposed exchange takes {listed(spans)}."
 
 
 def _span(found: list[tuple[str, scaling.Share]]) -> str:
