@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 from reading import Page
 from recorded import view_of
-from test_scaling import SCRIPTS, run
+from test_scaling import SCRIPTS, as_kind, run
 
-from steelyard.report import page, scaling, scaling_lines
+from steelyard.report import page, scaling, scaling_lines, scaling_table
 from steelyard.report.scaling import Share
 from steelyard.statistics.intervals import Ratio
 
@@ -85,3 +85,61 @@ def test_ranks_that_do_not_wait_are_not_counted(row, kind):
 def test_what_the_exchange_takes_is_on_the_page_and_in_the_terminal(view, printed):
     for text in (Page(page.render(view)).text(), " ".join(printed(view, 200).split())):
         assert "Of a step, the exposed exchange takes 10.0 % [10.0 %, 10.0 %] (copies:2) in Fake." in text
+
+
+@pytest.mark.parametrize(
+    ("kind", "divides"), [("sharded", True), ("model", True), ("pipeline", True), ("processes", False)]
+)
+def test_the_memory_of_a_rank_is_said_where_ranks_divide_what_one_process_holds(view, kind, divides):
+    """Each of two ranks has 310 MiB, the single process 300."""
+    comparison = as_kind(view, "copies:2", kind, "network" if kind in scaling.CUTTING else "batch")
+    rows = scaling.scaled(comparison)
+    (row,) = [each for each in rows if each.contender.case.strategy == "copies:2"]
+    sentences = [each for each in scaling_lines.in_short(rows) if "memory" in each]
+    (figures,) = [
+        each for each in scaling_table.as_dict(scaling_table.section(comparison), lambda one: one.variant)["strategies"]
+        if each["strategy"] == "copies:2"
+    ]  # fmt: skip
+    if divides:
+        assert row.memory.value == pytest.approx(310 / 300)
+        (sentence,) = sentences
+        assert sentence == (
+            "Where ranks divide weights or the network, the largest has 103.3 % [103.3 %, 103.3 %] (copies:2) in Fake of the peak "
+            "memory of one process."
+        )
+        assert (
+            "peak memory of its largest rank 103.3 % [103.3 %, 103.3 %] of that of one process"
+            in scaling_lines.line(row)
+        )
+        assert figures["memory"]["value"] == pytest.approx(310 / 300)
+    else:
+        assert (row.memory, sentences, figures["memory"]) == (None, [], None)
+
+
+def test_the_memory_of_a_rank_is_that_of_the_one_that_needs_most(view):
+    comparison = as_kind(view, "copies:2", "model", "network")
+
+    def larger(trial):
+        (other,) = trial.others
+        return replace(trial, others=(replace(other, peak_resident_bytes=450 * 2**20),))
+
+    contenders = [
+        replace(each, trials=tuple(map(larger, each.trials))) if each.case.strategy == "copies:2" else each
+        for each in comparison.contenders
+    ]
+    rows = scaling.scaled(replace(comparison, contenders=tuple(contenders)))
+    assert [row.memory.value for row in rows if row.memory] == pytest.approx([1.5])
+
+
+def test_one_process_that_drives_all_devices_has_no_rank_whose_memory_is_a_part(view):
+    comparison = as_kind(view, "copies:2", "model", "network")
+
+    def one_process(trial):
+        return replace(trial, job=replace(trial.job, spread=replace(trial.job.spread, launcher="")))
+
+    contenders = [
+        replace(each, trials=tuple(map(one_process, each.trials))) if each.case.strategy == "copies:2" else each
+        for each in comparison.contenders
+    ]
+    rows = scaling.scaled(replace(comparison, contenders=tuple(contenders)))
+    assert [row.memory for row in rows if row.contender.case.strategy == "copies:2"] == [None]

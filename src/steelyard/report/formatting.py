@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from steelyard.report import largest_batch as largest_batches
 from steelyard.report.model import Comparison, Contender, location_of
 from steelyard.report.notation import duration, interval, quantity_text, scaled_unit
 from steelyard.report.scaling import Share
@@ -94,6 +95,8 @@ def headline(comparison: Comparison, source: str) -> str:
     if len(measured) < 2:
         return f"No verdict: {f'only {measured[0]}' if measured else 'no contender'} has a valid, certified result."
     if ranking.rounds_run < 2:
+        if comparison.quantity is LARGEST_BATCH:
+            return largest_batches.headline([each for each in ranked if source in each.standings])
         return ONE_PROCESS
     if ranking.leader is None or all(ranking.between(ranking.leader, key) is None for key in ranking.order):
         return "No verdict: the contenders have no round in common."
@@ -108,7 +111,8 @@ def verdict(comparison: Comparison, source: str) -> str:
     if len(ranking.order) < 2:
         return "A verdict needs two such results. Other results are shown but not used."
     if ranking.rounds_run < 2:
-        return f"One process gives no interval and no verdict. {comparison.further.once_more(5)}"
+        once = "search" if comparison.quantity is LARGEST_BATCH else "process"
+        return f"One {once} gives no interval and no verdict. {comparison.further.once_more(5)}"
     return sentence + "."
 
 

@@ -24,6 +24,7 @@ from steelyard.report import (
     published,
     scaling_table,
     sections,
+    setting_effects,
     stability,
     tuned,
     warnings,
@@ -56,7 +57,7 @@ def render(view: View) -> str:
     by_time, terms = view.quantity is STEP_TIME, glossary(view.quantity, tasks, more)
     style_text, drawing = read("style.css"), read("draw.js")
     return environment(terms).get_template(PAGE).render(
-        view=view, record=known, exchange=exchange, ranks=scaling_table, not_waiting=not_waiting,
+        view=view, record=known, exchange=exchange, ranks=scaling_table, not_waiting=not_waiting, setting_effects=setting_effects,
         workloads=workloads, machine=machine, notices=warnings.gather(view.warnings),
         question=known.plan.study.question if by_time else formatting.basis(in_task(view.quantity, view.task)),
         redone=published.section(view), tuned=tuned.section(view),

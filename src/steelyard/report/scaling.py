@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 SAME, OTHER = "the same", "another algorithm"
 # Kinds whose parts compute layers of the network, each of them for the whole batch, also where one process drives all devices.
 CUTTING = ("model", "pipeline")
+# Kinds whose ranks do not each hold all weights and all of the optimizer's state.
+DIVIDING = ("sharded", *CUTTING)
 # Fields of a case that another batch changes.
 OF_THE_BATCH = frozenset({"sizes.batch", "specification", "inputs"})
 
@@ -44,7 +46,8 @@ class Scaled:
     """One contender. `computes`: the same as a single process, something else, or why it is in no figure here.
 
     `single`: the single process that `speed_up` is relative to. `without`: the ranks without exchange that `exchange` is relative
-    to. `idle` and `ideal_idle`: of a pipeline. Memory in bytes and busy cores are of each rank, by rank, means over trials.
+    to. `idle` and `ideal_idle`: of a pipeline. `memory`: the peak of the rank that needs most over that of `single`, where ranks
+    are processes that divide what one process holds. Memory in bytes and busy cores are of each rank, by rank, means over trials.
     """
 
     contender: Contender
@@ -61,6 +64,7 @@ class Scaled:
     idle: Share | None = None
     micro_batches: int = 0
     ideal_idle: float | None = None
+    memory: Ratio | None = None
     memory_bytes: tuple[float, ...] = ()
     busy_cores: tuple[float, ...] = ()
 
@@ -143,6 +147,8 @@ def _scaled(comparison: Comparison, contender: Contender, is_single: bool = Fals
             efficiency = _share(speed_up, 0, 1 / parts)
             facts |= {"speed_up": speed_up, "efficiency": efficiency}
             facts["idle"] = _share(speed_up, 1, -1 / parts) if kind == "pipeline" else None
+        if kind in DIVIDING and facts["processes"] > 1:
+            facts["memory"] = ratio_interval(_of_hungriest_rank(contender), _of_hungriest_rank(single))
     if kind != ALONE and facts["shares_batch"] and (without := _without_exchange(comparison, contender)):
         ratio = _paired(comparison, without, contender)
         facts |= {"without": without, "exchange": _share(ratio, 1, -1) if ratio else None}
@@ -217,6 +223,12 @@ def _values(comparison: Comparison, contender: Contender) -> dict[int, float]:
     return STEP_TIME.of_rounds({trial.job.round: trial for trial in contender.trials}, comparison.primary)
 
 
+def _of_hungriest_rank(contender: Contender) -> dict[int, float]:
+    """Return {round: peak memory in bytes of the rank that needs most}, without the rounds of which it is not known."""
+    peaks = {trial.job.round: ranks.peak_of_each(trial) for trial in contender.trials}
+    return {number: max(found) for number, found in peaks.items() if found}
+
+
 def ratio_of(comparison: Comparison, a: Contender, b: Contender) -> Ratio | None:
     """Return the time of a step of A over that of B: as in the verdict on the two, or paired where one is in no verdict."""
     verdict = comparison.rankings[comparison.primary].between(a.case.id, b.case.id)
@@ -236,6 +248,11 @@ def _share(ratio: Ratio, start: float, factor: float) -> Share:
     """Return start + factor * ratio, with its ends in order."""
     low, high = sorted((start + factor * ratio.low, start + factor * ratio.high))
     return Share(start + factor * ratio.value, low, high, not is_wide(ratio.low, ratio.high))
+
+
+def as_share(ratio: Ratio) -> Share:
+    """Return a ratio as a share."""
+    return _share(ratio, 0, 1)
 
 
 def _overhead(single: dict[int, float], spread: dict[int, float]) -> Share | None:

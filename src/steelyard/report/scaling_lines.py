@@ -1,4 +1,4 @@
-"""What several ranks bring, in sentences: two for a comparison, and a line for each contender."""
+"""What several ranks bring, in sentences: up to three for a comparison, and a line for each contender."""
 
 from __future__ import annotations
 
@@ -16,24 +16,37 @@ if TYPE_CHECKING:
 
 
 def in_short(rows: Sequence[Scaled]) -> list[str]:
-    """Return what the exchange takes of a step in each framework, and how many contenders make a step shorter."""
-    return [sentence for sentence in (_exchanges(rows), _speed_ups(rows)) if sentence]
+    """Return what the exchange takes of a step in each framework, how many contenders make a step shorter, and the memory.
+
+    The memory is that of ranks that divide what one process holds.
+    """
+    return [sentence for sentence in (_exchanges(rows), _speed_ups(rows), _memory(rows)) if sentence]
 
 
 def _exchanges(rows: Sequence[Scaled]) -> str:
+    spans = _spans([(row, row.exchange) for row in rows if row.exchange])
+    return f"Of a step, the exposed exchange takes {spans}." if spans else ""
+
+
+def _memory(rows: Sequence[Scaled]) -> str:
+    spans = _spans([(row, scaling.as_share(row.memory)) for row in rows if row.memory])
+    return (
+        f"Where ranks divide weights or the network, the largest has {spans} of the peak memory of one process."
+        if spans
+        else ""
+    )
+
+
+def _spans(found: Sequence[tuple[Scaled, scaling.Share]]) -> str:
+    """Return the shares of each framework: of its only strategy with the interval, or the least and the most of several."""
     by_framework: dict[str, list[tuple[str, scaling.Share]]] = {}
-    for row in rows:
-        if row.exchange:
-            framework, _, strategy = row.contender.title.partition(", ")
-            by_framework.setdefault(framework, []).append((strategy, row.exchange))
-    if not by_framework:
-        return ""
-    spans = [f"{_span(found)} in {framework}" for framework, found in by_framework.items()]
-    return f"Of a step, the exposed exchange takes {listed(spans)}."
+    for row, share in found:
+        framework, _, strategy = row.contender.title.partition(", ")
+        by_framework.setdefault(framework, []).append((strategy, share))
+    return listed([f"{_span(shares)} in {framework}" for framework, shares in by_framework.items()])
 
 
 def _span(found: list[tuple[str, scaling.Share]]) -> str:
-    """Return the share of a framework's only strategy with its interval, or the least and the most of several."""
     if len(found) == 1:
         ((strategy, share),) = found
         text = formatting.of_share(share)
@@ -77,6 +90,10 @@ def line(row: Scaled) -> str:
     if row.idle:
         ideal = f" (at best {formatting.percent_text(row.ideal_idle)})" if row.ideal_idle is not None else ""
         parts.append(f"idle {formatting.of_share(row.idle)}{ideal}")
+    if row.memory:
+        parts.append(
+            f"peak memory of its largest rank {formatting.of_share(scaling.as_share(row.memory))} of that of one process"
+        )
     return f"{'; '.join(parts)}."
 
 

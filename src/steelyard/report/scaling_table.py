@@ -201,7 +201,7 @@ def as_dict(found: Section | None, name: Callable[[Contender], str]) -> dict[str
             "case": name(row.contender), "strategy": row.contender.case.strategy, "kind": row.kind, "parts": row.parts,
             "processes": row.processes, "computes": row.computes, **names,
         }  # fmt: skip
-        for field in ("speed_up", "efficiency", "exchange", "idle"):
+        for field in ("speed_up", "efficiency", "exchange", "idle", "memory"):
             value = getattr(row, field)
             plain[field] = asdict(value) if value else None
         plain |= {"micro_batches": row.micro_batches or None, "ideal_idle": row.ideal_idle}

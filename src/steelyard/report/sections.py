@@ -21,6 +21,7 @@ from steelyard.report import (
     losses,
     scaling_table,
     series,
+    setting_effects,
     shares,
     stability,
     staleness,
@@ -65,7 +66,8 @@ class Workload:
     were trained, `memory` where no phase has a known peak, `ceiling` where nothing was measured, `length` where fewer than two
     contenders have steady steps. `choice` says what to choose; None where another quantity than the time per step is ranked.
     `exchanged`: rows of the table of exported networks. `scaling` and its table `ranks` are None where no training was spread,
-    `exchange_of_ranks` and its table `exchanges` where none was spread over processes.
+    `exchange_of_ranks` and its table `exchanges` where none was spread over processes. `effects`: what settings bring; None where
+    no two contenders differ in one alone.
     """
 
     comparison: Comparison
@@ -88,6 +90,7 @@ class Workload:
     ranks: Input | None = None
     exchange_of_ranks: communication.Section | None = None
     exchanges: Input | None = None
+    effects: setting_effects.Section | None = None
 
     @property
     def all_figures(self) -> list[Figure]:
@@ -126,7 +129,9 @@ def workload(comparison: Comparison, styles: dict[str, Style], among: Sequence[C
     spread, exchange_of_ranks = scaling_table.section(comparison, among), communication.section(comparison)
     all_of_run = among or [comparison]
     curves = learning.section(learning.of_all_seeds(comparison, all_of_run), styles)
+    effects = setting_effects.section(comparison)
     answers = [*spread.in_short, *spread.of_not_waiting] if spread else []
+    answers += effects.in_short if effects else []
     return Workload(
         comparison, summary(comparison, all_of_run, curves, verdict.headline, verdict.clauses, verdict.advice, answers),
         verdict, list(inputs.values()), _table(formatting.EPOCHS, trained, columns, comparison, styles),
@@ -138,7 +143,7 @@ def workload(comparison: Comparison, styles: dict[str, Style], among: Sequence[C
         curves, shown, missing(comparison),
         exchange.rows(comparison), graphs.section(comparison), spread,
         _of_ranks(scaling_table.HEADING, spread, comparison, styles), exchange_of_ranks,
-        _of_ranks(communication.HEADING, exchange_of_ranks, comparison, styles),
+        _of_ranks(communication.HEADING, exchange_of_ranks, comparison, styles), effects,
     )  # fmt: skip
 
 

@@ -23,6 +23,7 @@ from steelyard.report import (
     published,
     scaling_table,
     sections,
+    setting_effects,
     shares,
     tuned,
     warnings,
@@ -122,6 +123,7 @@ def _print_comparison(console: Console, comparison: Comparison, among: Sequence[
         console.print(Text(length.sentence))
     _print_ranks(console, comparison, among)
     _print_exchanges(console, comparison)
+    _print_effects(console, comparison)
     _print_shares(console, comparison)
     _print_trainings(console, comparison, among)
     remarks = [
@@ -155,6 +157,15 @@ def _print_exchanges(console: Console, comparison: Comparison) -> None:
     if (found := communication.section(comparison)) and found.lines:
         console.print()
         console.print(Text(communication.HEADING, style="bold"))
+        for line in found.lines:
+            console.print(Text(line))
+
+
+def _print_effects(console: Console, comparison: Comparison) -> None:
+    """Print what each value of a setting brings, where contenders differ in one alone."""
+    if found := setting_effects.section(comparison):
+        console.print()
+        console.print(Text(setting_effects.HEADING, style="bold"))
         for line in found.lines:
             console.print(Text(line))
 
@@ -287,6 +298,7 @@ def _comparison(comparison: Comparison, among: Sequence[Comparison]) -> dict[str
         "skipped": [asdict(each) for each in comparison.skipped],
         **({"ranks": scaling_table.as_dict(spread, named)} if spread else {}),
         **({"communication": communication.as_dict(exchanges, named)} if exchanges else {}),
+        **({"setting_effects": effects} if (effects := setting_effects.as_dict(comparison, named)) else {}),
     }
 
 
