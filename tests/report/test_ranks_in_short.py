@@ -76,6 +76,17 @@ def test_strategies_are_counted_by_their_intervals(row, intervals, sentence):
     assert scaling_lines.in_short(rows) == [sentence] * bool(sentence)
 
 
+@pytest.mark.parametrize(
+    ("others", "said"), [(0, ""), (1, " (1 computes another algorithm)"), (2, " (2 compute another algorithm)")]
+)
+def test_trainings_that_compute_another_algorithm_are_counted_and_said(row, others, said):
+    faster = Ratio(1.8, 1.7, 1.9, 3)
+    rows = [
+        replace(row(speed_up=faster), computes=scaling.OTHER if place < others else scaling.SAME) for place in range(3)
+    ]
+    assert scaling_lines.in_short(rows) == [f"Of 3 trainings over several parts{said}, 3 make {SHORTER}."]
+
+
 @pytest.mark.parametrize("kind", ["alone", "local", "asynchronous"])
 def test_ranks_that_do_not_wait_are_not_counted(row, kind):
     faster = Ratio(2.0, 1.9, 2.1, 3)

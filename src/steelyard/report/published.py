@@ -30,7 +30,10 @@ MOST_NAMED = 4
 AGAINST = " against "
 """Between two values that are compared."""
 MEANINGS = {
-    "confirmed": "the published ratio lies inside the measured interval, and equality does not unless the document allows it",
+    "confirmed": (
+        "the published ratio lies inside the measured interval, and equality does not. Of a bound such as “up to 5 %”, the whole "
+        "interval lies within it, or it shows who is better where the document says so"
+    ),
     "same order": "the same one is better, by another factor",
     "reversed": "the other one is better",
     "open": "the measurement shows none of these",

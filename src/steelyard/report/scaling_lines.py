@@ -57,15 +57,18 @@ def _span(found: list[tuple[str, scaling.Share]]) -> str:
 
 def _speed_ups(rows: Sequence[Scaled]) -> str:
     """Return how many contenders have a shorter step than one process; those whose ranks do not wait have lines of their own."""
-    ratios = [row.speed_up for row in rows if row.speed_up and row.kind not in (ALONE, *NOT_WAITING)]
+    counted = [row for row in rows if row.speed_up and row.kind not in (ALONE, *NOT_WAITING)]
+    ratios = [row.speed_up for row in counted if row.speed_up]
     if len(ratios) < 2:
         return ""
+    others = sum(row.computes == scaling.OTHER for row in counted)
+    which = f" ({others} {'computes' if others == 1 else 'compute'} {scaling.OTHER})" if others else ""
     shorter, longer = sum(each.low > 1 for each in ratios), sum(each.high < 1 for each in ratios)
     undecided = len(ratios) - shorter - longer
     parts = [f"{_make(shorter)} a step shorter than it is in one process of the same framework"]
     parts += [f"{_make(longer)} it longer"] if longer else []
     parts += [f"{undecided} {'is' if undecided == 1 else 'are'} undecided"] if undecided else []
-    return f"Of {len(ratios)} trainings over several parts, {listed(parts)}."
+    return f"Of {len(ratios)} trainings over several parts{which}, {listed(parts)}."
 
 
 def _make(number: int) -> str:
