@@ -90,12 +90,14 @@ def test_what_is_not_certified_is_in_no_effect(tmp_path):
 
 
 def test_page_terminal_and_json_say_what_a_setting_brings(view, printed):
-    short = (
-        "Noise 0.5 instead of 0.0: in Dummy 1.03x the peak memory and 0.50x the time per step and "
-        "in Fake 1.03x the peak memory and 1.50x the time per step"
+    (comparison,) = view.comparisons
+    (short,) = setting_effects.in_short(comparison)
+    assert short == (
+        "With noise 0.5 instead of 0.0: in Dummy 0.50x the time per step and 1.03x the peak memory; in Fake 1.50x the time per step "
+        "and 1.03x the peak memory."
     )
     found = Page(page.render(view))
-    assert short in found.text()
+    assert "With noise 0.5 instead of 0.0: in Dummy 0.50x the time per step and 1.03x the" in found.text()
     table, *_ = [each for each in found.all("table") if setting_effects.HEADING in each.words]
     assert "1.50x [1.50, 1.50]" in table.words
     shown = " ".join(printed(view, 200).split())
@@ -103,8 +105,8 @@ def test_page_terminal_and_json_say_what_a_setting_brings(view, printed):
         "Fake, noise 0.5: 1.50x [1.50, 1.50] the time per step and 1.03x [1.03, 1.03] the peak memory that it has with 0.0."
         in shown
     )
-    (comparison,) = terminal.as_dict(view)["comparisons"]
-    (fake,) = [each for each in comparison["setting_effects"] if "/fake/" in each["case"]]
+    (plain,) = terminal.as_dict(view)["comparisons"]
+    (fake,) = [each for each in plain["setting_effects"] if "/fake/" in each["case"]]
     assert fake["usual"] == fake["case"].replace("noise=0.5", "noise=0.0")
     assert (fake["time"]["value"], fake["batches"]) == (pytest.approx(1.5, rel=1e-5), None)
 
@@ -132,7 +134,8 @@ def test_after_one_search_of_each_the_headline_names_the_largest_batch(searched,
     sentence, *_ = terminal.as_dict(searched)["comparisons"][0]["sentences"].values()
     assert sentence.startswith("One search gives no interval and no verdict.")
     assert (
-        "Noise 0.5 instead of 0.0: in Fake a batch of 88 instead of 96 and in Dummy a batch of 72 instead of 80" in text
+        "With noise 0.5 instead of 0.0: in Fake a batch of 88 instead of 96; in Dummy a batch of 72 instead of 80"
+        in text
     )
     assert "Fake, noise 0.5: 88 [96 did not fit], with 0.0 96 [104 did not fit]." in " ".join(
         printed(searched, 200).split()

@@ -11,7 +11,6 @@ from steelyard.report.words import said
 from steelyard.results.quantities import LARGEST_BATCH, PEAK_MEMORY, PROCESS, STEP_TIME
 from steelyard.results.record import PASSES
 from steelyard.statistics.intervals import ratio_interval
-from steelyard.statistics.sentences import listed
 from steelyard_worker.case import differences
 
 if TYPE_CHECKING:
@@ -120,7 +119,7 @@ def in_short(comparison: Comparison) -> list[str]:
     for each in effects(comparison):
         by_value.setdefault((each.value, each.usual_value), []).append(each)
     return [
-        f"{formatting.capitalised(value)} instead of {usual}: {listed(parts)}."
+        f"With {value} instead of {usual}: {'; '.join(parts)}."
         for (value, usual), found in by_value.items()
         if (parts := [part for each in found if (part := _in_short(each))])
     ]
@@ -131,7 +130,7 @@ def _in_short(effect: Effect) -> str:
         own, usual = effect.batches
         text = f"in {effect.where} a batch of {own.largest:,} instead of {usual.largest:,}"
         return f"{text} ({UNDECIDED})" if own.may_equal(usual) else text
-    known = [(effect.memory, "the peak memory"), (effect.time, said("the time per {step}", effect.contender.case.task))]
+    known = [(effect.time, said("the time per {step}", effect.contender.case.task)), (effect.memory, "the peak memory")]
     parts = [f"{_brief(ratio)} {thing}" for ratio, thing in known if ratio]
     return f"in {effect.where} {' and '.join(parts)}" if parts else ""
 
