@@ -79,9 +79,15 @@ class Screen:
             self.say(f"   failed ({trial.error[0]}): {trial.error[1]}")
 
     def ranking(self, group: str, ranking: Ranking, titles: dict[str, str]) -> None:
-        """Show the state of a comparison after a round; nothing is known of one of which every process failed."""
+        """Show the state of a comparison after a round; nothing is known of one of which every process failed.
+
+        One round gives no verdict, so of a comparison that has only one it is not said what is not known yet.
+        """
         from steelyard.statistics.sentences import ranking_sentence
 
+        if ranking.plan.most_rounds < 2:
+            self.say(f"   {group}: its only round is done.")
+            return
         rounds = "1 round" if ranking.rounds_run == 1 else f"{ranking.rounds_run} rounds"
         if known := ranking_sentence(ranking, titles):
             self.say(f"   {group} after {rounds}: {known}")

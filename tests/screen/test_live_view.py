@@ -295,6 +295,19 @@ def test_plain_lines_say_nothing_of_a_comparison_without_a_finished_process(scre
     lines.close()
 
 
+def test_plain_lines_do_not_say_that_more_rounds_are_missing_where_there_is_only_one(screen, capsys):
+    ranking, lines = a_ranking(screen._plan), plain_lines.Screen()
+    titles = dict.fromkeys(ranking.order, "A")
+    for rounds, said in ((1, "line:small: its only round is done."), (2, "line:small after")):
+        lines.ranking(
+            "line:small", replace(ranking, plan=replace(ranking.plan, least_rounds=1, most_rounds=rounds)), titles
+        )
+        shown = capsys.readouterr().err
+        assert said in shown
+        assert ("yet" in shown or "after" in shown) == (rounds > 1)
+    lines.close()
+
+
 def test_plain_lines_end_a_long_silence(monkeypatch, capsys):
     monkeypatch.setattr(plain_lines, "SILENCE_S", 0.05)
     screen = plain_lines.Screen()
