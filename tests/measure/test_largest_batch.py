@@ -12,7 +12,7 @@ import pytest
 from measure.scripted_session import ScriptedSession, measure, session, write_trial
 from steelyard.catalog import frameworks
 from steelyard.measure import largest_batch
-from steelyard.measure.largest_batch import MOST, SHARE, search
+from steelyard.measure.largest_batch import MOST, SHARE, search, search_below
 from steelyard.plan import estimate
 from steelyard.plan.memory import PROCESS_BYTES
 from steelyard.results import trials
@@ -101,9 +101,40 @@ def test_a_batch_that_fits_once_but_not_again_is_not_the_result(
     run = limited(tmp_path / "run", fitting={"fake": 100, "dummy": 4}, again={"fake": 90})
     results = measure(run, monkeypatch)
     (fake,) = [rounds[1] for rounds in results.finished.values() if rounds[1].job.case.framework == "fake"]
-    assert (fake.batch, fake.job.schedule.failed_batch) == (64, 96)
+    assert (fake.batch, fake.job.schedule.failed_batch) == (88, 96)
     assert list((run.folder / "probes").glob("*fake*-batch96-again/events.jsonl"))
+    assert list((run.folder / "probes").glob("*fake*-batch80/events.jsonl"))
     assert any("a batch of 96 fitted once, but not again" in message for message in run.messages)
+
+
+@pytest.mark.parametrize("again", [1, 2, 3, 5, 15, 16, 31, 33, 63, 64, 65, 95, 99])
+def test_a_search_that_goes_on_below_a_batch_is_as_exact(again: int) -> None:
+    """Of a probe 100 samples fit, of the process that counts only `again`; nothing is tried twice."""
+    tried: list[int] = []
+
+    def fits(batch: int) -> bool:
+        tried.append(batch)
+        return batch <= 100
+
+    passed, failed = search(fits, 16)
+    counted = []
+    while max(passed) > again:
+        counted.append(max(passed))
+        passed, failed = search_below(fits, counted[-1], [each for each in passed if each < counted[-1]])
+    assert failed - max(passed) <= max(1, (1 << max(passed).bit_length() - 1) // SHARE)
+    assert max(passed) <= again < failed
+    assert len(tried) == len(set(tried))
+
+
+def test_a_search_that_goes_on_below_ends_with_nothing_where_one_sample_does_not_fit() -> None:
+    assert search_below(lambda _: False, 16, []) == ([], 1)
+    assert search_below(lambda _: False, 1, []) == ([], 1)
+
+
+def test_the_row_says_why_where_no_batch_fits_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = limited(tmp_path / "run", fitting={"fake": 3, "dummy": 4}, again={"fake": 0})
+    (failed,) = measure(run, monkeypatch).failed.values()
+    assert (failed.job.case.framework, failed.batch, failed.error) == ("fake", 1, ("out-of-memory", "It broke."))
 
 
 def test_if_nothing_fits_the_row_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,5 +1,7 @@
 """The largest batch that a case trains within its memory: powers of two, then bisection. What passed has to pass once more.
 
+Where it does not, the search goes on below it: processes of a framework differ in their memory.
+
 Every batch that is tried is a process of its own; its record is in the folder `probes` of the run.
 """
 
@@ -22,6 +24,7 @@ SHARE = 8
 MOST = 2**20
 
 Fits = Callable[[int], bool]
+Stopped = Callable[[], bool]
 
 
 def find(session: Session, job: Job) -> Trial:
@@ -39,42 +42,52 @@ def find(session: Session, job: Job) -> Trial:
         session.screen.say(f"{name}: a batch of {batch} {'fits' if trial.done else 'does not fit'}.")
         return trial.done
 
-    passed, failed = search(fits, _first(session, job), lambda: bool(crashed))
+    def stopped() -> bool:
+        return bool(crashed)
+
+    passed, failed = search(fits, _first(session, job), stopped)
     while True:
-        below = max(1, failed - max(1, failed // SHARE)) if failed else 1
-        batch = crashed[0] if crashed else max((each for each in passed if not failed or each < failed), default=below)
+        batch = crashed[0] if crashed else max(passed, default=1)
         schedule = replace(job.schedule, batch=batch, failed_batch=0 if crashed else failed)
         trial = session.run_trial(replace(job, schedule=schedule))
         if not trial.error or trial.error[0] != OUT_OF_MEMORY or crashed or batch == 1:
             return trial
         session.screen.say(f"{name}: a batch of {batch} fitted once, but not again.")
-        failed = batch
         shutil.move(trial.folder, session.folder / PROBES / f"{trial.folder.name}-batch{batch}-again")
+        passed, failed = search_below(fits, batch, [each for each in passed if each < batch], stopped)
 
 
-def search(fits: Fits, first: int, stopped: Callable[[], bool] = lambda: False) -> tuple[list[int], int]:
+def search(fits: Fits, first: int, stopped: Stopped = lambda: False) -> tuple[list[int], int]:
     """Return the batches that fit, and the smallest that does not; 0 if all did.
 
     From `first`, a power of two, the batch is doubled or halved until one fits and its double does not; the range between them is
     halved until it is an eighth of the lower one, or one sample. It also ends when `stopped` says so.
     """
     passed: list[int] = []
-    failed, batch = 0, first
+    batch = first
     while not stopped():
+        if not fits(batch):
+            return search_below(fits, batch, passed, stopped)
+        passed.append(batch)
+        if batch >= MOST:
+            break
+        batch *= 2
+    return passed, 0
+
+
+def search_below(fits: Fits, failed: int, passed: list[int], stopped: Stopped = lambda: False) -> tuple[list[int], int]:
+    """Return the batches that fit, and the smallest that does not, where `failed` does not and those that `passed` do.
+
+    Without any that passed, the batch is halved until one fits. The range below the one that failed is halved as in `search`.
+    """
+    passed = list(passed)
+    while not passed and failed > 1 and not stopped():
+        batch = failed // 2
         if fits(batch):
             passed.append(batch)
-            if failed or batch >= MOST:
-                break
-            batch *= 2
         else:
             failed = batch
-            if passed or batch == 1:
-                break
-            batch //= 2
-    if not passed or not failed:
-        return passed, failed
-    step = max(1, max(passed) // SHARE)
-    while failed - max(passed) > step and not stopped():
+    while passed and failed - max(passed) > max(1, _power_below(max(passed)) // SHARE) and not stopped():
         middle = (max(passed) + failed) // 2
         if fits(middle):
             passed.append(middle)
@@ -90,7 +103,12 @@ def _first(session: Session, job: Job) -> int:
     if case.memory_limit:
         network = workloads.described(Path(session.plan.workload_folders[case.workload]), case.sizes)
         batch = fitting_batch(network, case.optimizer, case.memory_limit)
-    return 1 << min(max(batch, 1), MOST).bit_length() - 1
+    return _power_below(min(max(batch, 1), MOST))
+
+
+def _power_below(number: int) -> int:
+    """Return the largest power of two that is not above a number of at least 1."""
+    return 1 << number.bit_length() - 1
 
 
 def _probe(job: Job, batch: int, run: Path) -> Job:
