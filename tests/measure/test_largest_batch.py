@@ -131,6 +131,26 @@ def test_a_search_that_goes_on_below_ends_with_nothing_where_one_sample_does_not
     assert search_below(lambda _: False, 1, []) == ([], 1)
 
 
+def test_a_search_that_goes_on_below_leaves_what_passed_before_as_it_was() -> None:
+    before = [16, 24]
+    passed, failed = search_below(lambda batch: batch <= 25, 27, before)
+    assert (max(passed), failed) == (25, 27), "24 and 27 are more than an eighth of 16 apart"
+    assert before == [16, 24]
+
+
+def test_a_search_that_is_stopped_tries_nothing_more() -> None:
+    tried: list[int] = []
+
+    def fits(batch: int) -> bool:
+        tried.append(batch)
+        return batch <= 100
+
+    search(fits, 64, lambda: len(tried) == 3)
+    assert tried == [64, 128, 96]
+    search(fits, 1024, lambda: len(tried) == 5)
+    assert tried[3:] == [1024, 512]
+
+
 def test_the_row_says_why_where_no_batch_fits_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = limited(tmp_path / "run", fitting={"fake": 3, "dummy": 4}, again={"fake": 0})
     (failed,) = measure(run, monkeypatch).failed.values()
