@@ -198,3 +198,11 @@ def test_the_effect_of_an_inference_is_on_the_time_per_batch(tmp_path):
     assert all("the time per batch" in sentence for sentence in section.in_short)
     assert all("the time per batch and" in line for line in section.lines)
     assert isinstance(next(iter(effects(found).values())), Effect)
+
+
+def test_the_terminal_names_settings_that_no_title_has(view, printed, tmp_path):
+    assert "set to" not in printed(view, 200)
+    alone = run(tmp_path, {"fake": Script(10.0), "dummy": Script(12.0)}, knobs=("fake.noise=0.5",))
+    shown = printed(alone, 200)
+    assert "Fake: set to noise 0.5." in shown
+    assert "Dummy: set to" not in shown
