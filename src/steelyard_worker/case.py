@@ -121,7 +121,7 @@ class Case:
     or "ddp:2@1gbit" on two hosts with such a link between them (see `strategy`). The batch is that of all parts together, and the
     threads are those of each.
     loader_workers: processes of the framework's own data loader.
-    memory_limit: bytes of resident memory that a measuring process may use; 0: no limit.
+    memory_limit: bytes of resident memory that a measuring process may use, each of several; 0: no limit.
     inputs: hash of initial weights, prepared data, order of batches and synthetic batch; empty until these are prepared.
     """
 

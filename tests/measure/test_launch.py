@@ -195,5 +195,23 @@ def test_a_process_above_its_memory_limit_is_stopped(stage: Stage) -> None:
     assert stage.last_event()["kind"] == "out-of-memory"
 
 
+BESIDE = """
+import subprocess
+beside = subprocess.Popen([sys.executable, "-c", "import time; block = bytes(b'x' * {size}); time.sleep(60)"])
+block = bytes(b'x' * 120_000_000)
+time.sleep(1.5)
+beside.kill()
+beside.wait()
+say('done')
+"""
+
+
+@pytest.mark.parametrize(("size", "stopped"), [(120_000_000, False), (300_000_000, True)])
+def test_a_memory_limit_is_that_of_each_process_and_not_of_all_together(stage: Stage, size: int, stopped: bool) -> None:
+    trial = stage.play(BESIDE.format(size=size), memory_limit=200_000_000)
+    assert (trial.error and trial.error[0]) == ("out-of-memory" if stopped else None)
+    assert trial.done != stopped
+
+
 def test_a_process_within_its_memory_limit_is_not_stopped(stage: Stage) -> None:
     assert stage.play("block = bytes(b'x' * 100_000_000)\ntime.sleep(0.3)\nsay('done')", memory_limit=200_000_000).done

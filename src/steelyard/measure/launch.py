@@ -174,9 +174,10 @@ def _wait(
             with contextlib.suppress(subprocess.TimeoutExpired):  # it may have failed first, and be about to say why
                 process.wait(GRACE_S)
             return failing_ranks.own_error(folder, ranks) or failed
-        if limit and (used := processes.resident_bytes(process.pid)) > limit:
-            most = f"more than its limit of {limit / 1e9:g} GB"
-            return "out-of-memory", f"The process used {used / 1e9:.2f} GB of memory, {most}, and was stopped."
+        # The limit is that of each process: of every rank, as each may have a device of its own, and not of all together.
+        if limit and (used := processes.largest_resident_bytes(process.pid)) > limit:
+            who, most = "A rank" if ranks > 1 else "The process", f"more than its limit of {limit / 1e9:g} GB"
+            return "out-of-memory", f"{who} used {used / 1e9:.2f} GB of memory, {most}, and was stopped."
         time.sleep(POLL_S)
     for event in tail.new():
         watch(event)

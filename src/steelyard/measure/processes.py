@@ -62,9 +62,9 @@ def _start(
     return process
 
 
-def resident_bytes(pid: int) -> int:
-    """Return the resident memory of a process and of those that it has started; 0 if it has ended."""
-    return sum(_bytes_of(each) for each in _family(pid))
+def largest_resident_bytes(pid: int) -> int:
+    """Return the resident memory of the largest among a process and those that it has started; 0 if it has ended."""
+    return max(map(_bytes_of, _family(pid)), default=0)
 
 
 def _bytes_of(process: psutil.Process) -> int:

@@ -35,6 +35,10 @@ LAYOUTS = {"channels-last": torch.channels_last, "channels-first": torch.contigu
 WORKSPACE, FIXED_WORKSPACE = "CUBLAS_WORKSPACE_CONFIG", ":4096:8"
 
 
+# More elements than PyTorch leaves to one thread (its grain size is 32,768).
+SPLIT = 2**20
+
+
 def apply(settings: Settings) -> None:
     """Set threads, TensorFloat-32, determinism and libraries; refuse a device or a mode that PyTorch does not have here."""
     if settings.device == "cuda" and not torch.cuda.is_available():
@@ -48,6 +52,8 @@ def apply(settings: Settings) -> None:
     tf32 = bool(settings.knobs["tf32"])
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = tf32
     torch.backends.mkldnn.enabled = bool(settings.knobs["onednn"])
+    # It is a setting of the calling thread; threads that are started later have it too, and nothing was computed before.
+    torch.set_flush_denormal(settings.knobs["subnormals"] == "flushed")
     torch.backends.cudnn.benchmark = bool(settings.knobs["cudnn_search"])
     if settings.knobs["dropout"] == dropout.ON:
         torch.manual_seed(dropout.SEED)
@@ -108,6 +114,7 @@ def read_back(settings: Settings) -> dict[str, Any]:
         # A schedule of pipelines gets the number when it is made, and has no other.
         "micro_batches": settings.knobs["micro_batches"],
         "onednn": _onednn(),
+        "subnormals": _subnormals(),
         "cudnn_search": torch.backends.cudnn.benchmark,
     }
 
@@ -165,6 +172,12 @@ def _onednn() -> bool:
     image, kernel = torch.zeros(2, 1, 4, 4), torch.zeros(1, 1, 3, 3)
     chosen = torch._C._select_conv_backend(image, kernel, None, (1, 1), (1, 1), (1, 1), False, (0, 0), 1)  # noqa: SLF001
     return bool(chosen == torch._C._ConvBackend.Mkldnn)  # noqa: SLF001 - there is no public function
+
+
+def _subnormals() -> str:
+    """Halve a subnormal number in an array so large that all threads have a part of it."""
+    kept = torch.full((SPLIT,), 1e-40).mul(0.5) != 0
+    return "kept" if kept.all() else "partly flushed" if kept.any() else "flushed"
 
 
 class _Called(TorchFunctionMode):

@@ -21,6 +21,27 @@ def check_onednn_can_be_switched_off():
     assert process.read_back(settings)["onednn"] is True
 
 
+def check_subnormal_numbers_are_kept_or_flushed():
+    """With one thread, because others keep what they began with; a run reads it back before there are any."""
+    threads = torch.get_num_threads()
+    settings = Settings("eager", threads=1, knobs=KNOBS | {"subnormals": "flushed"})
+    try:
+        process.apply(settings)
+        assert process.read_back(settings)["subnormals"] == "flushed"
+        with mock.patch.object(torch, "set_flush_denormal", lambda _: False):  # a processor that cannot
+            process.apply(replace(settings, knobs=KNOBS))
+            assert process.read_back(settings)["subnormals"] == "flushed"
+    finally:
+        process.apply(replace(settings, threads=threads, knobs=KNOBS))
+    assert process.read_back(settings)["subnormals"] == "kept"
+
+
+def check_subnormal_numbers_that_some_threads_flush_are_reported():
+    halves = torch.tensor([0.0, 5e-41])
+    with mock.patch.object(torch.Tensor, "mul", lambda *_: halves):
+        assert process.read_back(Settings("eager", knobs=KNOBS))["subnormals"] == "partly flushed"
+
+
 def check_cuda_graphs_are_read_back():
     """The compiler's configuration shows them without a GPU, and their absence where the options are ignored."""
     settings = Settings("compiled", knobs=KNOBS | {"cuda_graphs": True})
