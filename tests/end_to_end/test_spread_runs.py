@@ -118,6 +118,16 @@ def test_a_wrong_all_reduce_is_a_reason_and_no_figure(steelyard: Steelyard, data
 
 
 @two_cores
+def test_a_rank_above_the_memory_limit_is_stopped(steelyard: Steelyard, data_folder: Path) -> None:
+    """A batch of 4,000 samples of 40 kB, of which each of two ranks has half."""
+    size = ("--set", "features=10000", "--batch", "4000", "--memory-limit", "150MB")
+    options = ("--protocol", "fixed:1+2", "--rounds", "1", "--no-certify", "--json")
+    done = steelyard("run", *LINE, *SPREAD, "--strategy", "copies:2", *size, *options)
+    found = contender(json.loads(done.stdout), "strategy=copies:2")
+    assert re.search(r"(A rank|The process) used 0\.\d\d GB of memory.*its limit of 0\.15 GB", found["failure"])
+
+
+@two_cores
 def test_the_first_rank_is_profiled_while_the_others_take_part(spread: Finished) -> None:
     (folder,) = spread.folder.glob("profiles/1-*copies*")
     for rank in (folder, folder / "rank1"):
