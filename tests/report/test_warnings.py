@@ -55,14 +55,14 @@ def test_a_change_that_hardly_moves_the_mean_is_not_mentioned(recorded_view):
     ("spike", "share", "warned"),
     [(200.0, 0.0, True), (200.0, 1e-7, True), (200.0, 1e-5, False), (2.0, 0.0, False), (20.0, 0.0, False)],
 )
-def test_a_batch_that_was_learnt_by_heart_is_named_where_its_blocks_are_slow(tmp_path, spike, share, warned):
+def test_a_batch_that_was_memorised_is_named_where_its_blocks_are_slow(tmp_path, spike, share, warned):
     """The spike is one of the 25 steps of a block: a step that takes 200 times as long makes its block nine times as long."""
     folder = write_run(tmp_path, two(spike=spike))
     for home in folder.glob("trials/*fake*"):
         losses = np.fromfile(home / LOSSES, "<f4")
         losses[40:] = share * losses[0]
         losses.tofile(home / LOSSES)
-    found = [each for each in view_of(folder).warnings if each.name == "FittedBatch"]
+    found = [each for each in view_of(folder).warnings if each.name == "MemorisedBatch"]
     assert bool(found) == warned
     for each in found:
         assert each.subject.startswith("Fake on line:small")

@@ -10,7 +10,7 @@ from steelyard.report.formatting import SHORT_INPUTS
 from steelyard.report.model import Comparison, Contender, Source, Speed
 from steelyard.report.notation import duration
 from steelyard.report.words import said
-from steelyard.results import fitted
+from steelyard.results import memorised
 from steelyard.statistics.sentences import percent
 from steelyard_worker.case import TRAINING
 
@@ -24,8 +24,8 @@ CHANGES = {
     "slowdown": "{Steps} got slower during the measurement",
     "unstable": "{Step} times changed late in the measurement",
 }
-FITTED = (
-    "The training has learnt its batch by heart: the loss has vanished, and gradients so small are subnormal numbers. Many "
+MEMORISED = (
+    "The training has memorised its batch: the loss has vanished, and gradients so small are subnormal numbers. Many "
     "processors compute with these far slower, and some frameworks replace them by 0."
 )
 # A figure of a reason, with its sign of percent; numbers that are parts of names stand beside other characters.
@@ -69,7 +69,7 @@ KINDS = {
     "NoSteadyState": ("warning", "Check its times on the page. More rounds reduce the effect."),
     "CompiledWhileCounted": ("warning", "The time includes compilation. Check the times on the page."),
     "CoresShared": ("warning", "Its times show how cores are shared. Choose fewer parts, or a machine with more cores."),
-    "FittedBatch": (
+    "MemorisedBatch": (
         "warning",
         "Its ratios say little of other batches. Measure a larger batch (--batch), or data instead of synthetic batches.",
     ),
@@ -232,9 +232,9 @@ def _of_speed(comparison: Comparison, contender: Contender, source: str, speed: 
         bias = f"this may bias the mean by about {percent(abs(speed.label.shift))}"
         change = said(CHANGES[speed.label.label], comparison.task)
         yield _warning("Unsteady", subject, f"{change}; {bias}.")
-    if comparison.task == TRAINING and (times := fitted.slowest_block(contender.trials, source)):
+    if comparison.task == TRAINING and (times := memorised.slowest_block(contender.trials, source)):
         yield _warning(
-            "FittedBatch", subject, f"{FITTED} A block took up to {times:.0f} times as long as the median one."
+            "MemorisedBatch", subject, f"{MEMORISED} A block took up to {times:.0f} times as long as the median one."
         )
     cached = contender.speeds.get("cached")
     if source == "pipeline" and cached and cached.location.value_ns / speed.location.value_ns < INPUT_BOUND:

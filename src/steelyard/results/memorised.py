@@ -1,6 +1,6 @@
-"""Whether a training has fitted its batch so exactly that no error is left, and what its steps take from then on.
+"""Whether a training has memorised its batch so exactly that no error is left, and what its steps take from then on.
 
-One batch again and again, as of synthetic data, is soon learnt by heart where it has few samples. Gradients are then so small
+One batch again and again, as of synthetic data, is soon memorised where it has few samples. Gradients are then so small
 that float32 has only subnormal numbers for them. Many processors compute with these ten to a hundred times slower; frameworks
 that replace them by 0 do not notice.
 """
