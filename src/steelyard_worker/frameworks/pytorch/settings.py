@@ -52,7 +52,7 @@ def apply(settings: Settings) -> None:
     tf32 = bool(settings.knobs["tf32"])
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = tf32
     torch.backends.mkldnn.enabled = bool(settings.knobs["onednn"])
-    # It is a setting of the calling thread; threads that are started later have it too, and nothing was computed before.
+    # P-57. A setting of the calling thread; threads that are started later have it too, and nothing was computed before.
     torch.set_flush_denormal(settings.knobs["subnormals"] == "flushed")
     torch.backends.cudnn.benchmark = bool(settings.knobs["cudnn_search"])
     if settings.knobs["dropout"] == dropout.ON:
