@@ -25,7 +25,7 @@ CHANGES = {
     "unstable": "{Step} times changed late in the measurement",
 }
 MEMORISED = (
-    "The training has memorised its batch: the loss has vanished, and gradients so small are subnormal numbers. Many "
+    "The training has memorised its batch: the loss has vanished, and gradients so small may be subnormal numbers. Many "
     "processors compute with these far slower, and some frameworks replace them by 0."
 )
 # A figure of a reason, with its sign of percent; numbers that are parts of names stand beside other characters.
