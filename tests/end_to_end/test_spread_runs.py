@@ -124,7 +124,9 @@ def test_a_rank_above_the_memory_limit_is_stopped(steelyard: Steelyard, data_fol
     options = ("--protocol", "fixed:1+2", "--rounds", "1", "--no-certify", "--json")
     done = steelyard("run", *LINE, *SPREAD, "--strategy", "copies:2", *size, *options)
     found = contender(json.loads(done.stdout), "strategy=copies:2")
-    assert re.search(r"(A rank or a server|The process) used 0\.\d\d GB of memory.*its limit of 0\.15 GB", found["failure"])
+    assert re.search(
+        r"(A rank or a server|The process) used 0\.\d\d GB of memory.*its limit of 0\.15 GB", found["failure"]
+    )
 
 
 @two_cores

@@ -176,7 +176,10 @@ def _wait(
             return failing_ranks.own_error(folder, ranks) or failed
         # The limit is that of each process: of every rank, as each may have a device of its own, and not of all together.
         if limit and (used := processes.largest_resident_bytes(process.pid)) > limit:
-            who, most = "A rank or a server" if ranks > 1 else "The process", f"more than its limit of {limit / 1e9:g} GB"
+            who, most = (
+                "A rank or a server" if ranks > 1 else "The process",
+                f"more than its limit of {limit / 1e9:g} GB",
+            )
             return "out-of-memory", f"{who} used {used / 1e9:.2f} GB of memory, {most}, and was stopped."
         time.sleep(POLL_S)
     for event in tail.new():
