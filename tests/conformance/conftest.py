@@ -15,6 +15,7 @@ SOURCES = Path(__file__).resolve().parents[2] / "src"
 
 @pytest.fixture(scope="module", autouse=True)
 def _framework_cache(framework_cache: Path) -> Iterator[None]:
+    """Set the cache for all tests of a module. A fixture of the session would be made before, and use the cache of the user."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("STEELYARD_CACHE", str(framework_cache))
         patch.setenv("PYTHONPATH", str(SOURCES))

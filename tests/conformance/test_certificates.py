@@ -66,14 +66,14 @@ def every_mode() -> list[str]:
     return [word for mode in modes for word in ("--mode", mode)]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def in_every_mode(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
     """The certificates of two workloads in all modes."""
     on_all_cores = certify(tmp_path_factory.mktemp("runs"), EVERY_MODE_ALL_CORES, *every_mode())
     return on_all_cores | certify(tmp_path_factory.mktemp("runs"), EVERY_MODE_ONE_THREAD, *every_mode(), *ONE_THREAD)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def in_default_mode(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
     """The certificates of all other workloads, without those that take minutes."""
     quick = tuple(group for group in DEFAULT_MODE if group not in COMPILED_FOR_MINUTES)
