@@ -9,7 +9,7 @@ import pytest
 from reading import Page
 from recorded import Script, options, view_of, write_run
 
-from steelyard.report import largest_batch, page, setting_effects, terminal
+from steelyard.report import formatting, largest_batch, page, setting_effects, terminal
 from steelyard.report.largest_batch import Found
 from steelyard.report.setting_effects import Effect
 from steelyard.statistics.intervals import Ratio
@@ -206,3 +206,10 @@ def test_the_terminal_names_settings_that_no_title_has(view, printed, tmp_path):
     shown = printed(alone, 200)
     assert "Fake: set to noise 0.5." in shown
     assert "Dummy: set to" not in shown
+
+
+def test_no_table_repeats_settings_that_titles_name(view, tmp_path):
+    assert "noise" not in "".join(formatting.build(each) for each in view.comparisons[0].contenders)
+    alone = run(tmp_path, {"fake": Script(10.0), "dummy": Script(12.0)}, knobs=("fake.noise=0.5",))
+    builds = [formatting.build(each) for each in alone.comparisons[0].contenders]
+    assert [each.rpartition(", ")[2] for each in builds if "noise" in each] == ["noise 0.5"]

@@ -285,8 +285,14 @@ def share_text(found: float) -> str:
 
 
 def build(contender: Contender) -> str:
-    """Return version, mode and the knobs that are not at their defaults."""
-    return ", ".join(part for part in (contender.version, contender.mode, contender.settings) if part)
+    """Return version, mode and the settings that are not at their defaults and that the title does not name."""
+    return ", ".join(filter(None, (contender.version, contender.mode, not_in_title(contender))))
+
+
+def not_in_title(contender: Contender) -> str:
+    """Return the settings that are not at their defaults, or differ between contenders, and that the title does not name."""
+    title = contender.title.split(", ")
+    return ", ".join(each for each in contender.settings.split(", ") if each not in title)
 
 
 def machine(host: dict[str, Any]) -> str:

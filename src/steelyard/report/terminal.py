@@ -130,18 +130,14 @@ def _print_comparison(console: Console, comparison: Comparison, among: Sequence[
         f"{title}: {'' if reason.startswith('Failed') else 'Not measured. '}{reason}"
         for title, reason in sections.missing(comparison)
     ]
-    remarks += [f"{each.title}: set to {named}." for each in comparison.contenders if (named := _not_in_title(each))]
+    remarks += [
+        f"{each.title}: set to {named}." for each in comparison.contenders if (named := formatting.not_in_title(each))
+    ]
     remarks += [f"{framework}: {note}" for framework, note in comparison.remarks]
     if remarks:
         console.print()
     for remark in remarks:
         console.print(Text(remark, style="dim"))
-
-
-def _not_in_title(contender: Contender) -> str:
-    """Return the settings that are not at their defaults, or differ between contenders, and that the title does not name."""
-    title = contender.title.split(", ")
-    return ", ".join(each for each in contender.settings.split(", ") if each not in title)
 
 
 def _print_ranks(console: Console, comparison: Comparison, among: Sequence[Comparison]) -> None:
