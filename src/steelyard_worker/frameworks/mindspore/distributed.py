@@ -53,7 +53,7 @@ def _this_thread_first(rank: int) -> Iterator[None]:
 
     MindSpore hands a new socket to a second thread, and only then notes where it leads. If the second thread reports that it is
     connected before that, the report is lost, and the connection is given up and made anew after half a second. A process that
-    has one core lost many in a row, so that joining took 4 to 13 s beside other work, and once a minute.
+    has one core lost many in a row, so that joining took 4 to 13 s beside other work, and once more than a minute.
     """
     if sys.platform != "linux":
         yield
