@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 from filelock import FileLock
 from hypothesis import Phase, settings
+from machine_limits import share_limits
 
 from steelyard.console import Screen
 from steelyard.files.paths import cache_folder
@@ -79,9 +80,20 @@ def _open_screens_are_closed() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A temporary cache, shared by the session: weights, certificates and the machine's peak are created once."""
-    return tmp_path_factory.mktemp("cache")
+def machine_limits(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder for this machine's peaks and bandwidths, for `share_limits`; all processes of pytest have the same one."""
+    folder = tmp_path_factory.getbasetemp()
+    shared = folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder
+    (shared / "machines").mkdir(exist_ok=True)
+    return shared / "machines"
+
+
+@pytest.fixture(scope="session")
+def cache(tmp_path_factory: pytest.TempPathFactory, machine_limits: Path) -> Path:
+    """A temporary cache, shared by the session: weights, certificates and the machine's limits are created once."""
+    folder = tmp_path_factory.mktemp("session") / "cache"
+    share_limits(folder, machine_limits)
+    return folder
 
 
 @pytest.fixture(scope="session")

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Simulated]:
+def cluster(tmp_path_factory: pytest.TempPathFactory, machine_limits: Path) -> Iterator[Simulated]:
     """Three nodes a, b and c, which tests may kill; a test that needs one that is gone adds it again."""
     pytest.importorskip("ray", reason="Ray is not installed; it comes with the extra steelyard[cluster]")
     with pytest.MonkeyPatch.context() as patch:
@@ -21,7 +21,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Simulated]:
         patch.setenv("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")  # stays on the loopback interface
         from ray.cluster_utils import Cluster
 
-        made = Simulated(tmp_path_factory.mktemp("nodes"))
+        made = Simulated(tmp_path_factory.mktemp("nodes"), machine_limits)
         made.cluster = Cluster(initialize_head=True, head_node_args=made.arguments("a"))
         for name in ("b", "c"):
             made.add(name)

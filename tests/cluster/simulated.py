@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import psutil
+from machine_limits import share_limits
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,9 +25,10 @@ STORE_BYTES = 80 * 2**20
 
 @dataclass
 class Simulated:
-    """The cluster; `nodes` are its nodes by name, `caches` the folders of their caches."""
+    """The cluster; `nodes` are its nodes by name, `folder` has their caches, which share `machine_limits`."""
 
     folder: Path
+    machine_limits: Path
     cluster: Any = None
     nodes: dict[str, Any] = field(default_factory=dict)
 
@@ -36,6 +38,8 @@ class Simulated:
 
     def arguments(self, name: str, **env: str) -> dict[str, Any]:
         """Return the arguments of Ray for a node."""
+        if not self.cache(name).exists():
+            share_limits(self.cache(name), self.machine_limits)
         variables = {"STEELYARD_CACHE": str(self.cache(name)), **env}
         return {
             "num_cpus": 1, "node_name": name, "node_ip_address": "127.0.0.1", "env_vars": variables,

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import psutil
 import pytest
 from cluster.simulated import LINE, until
+from machine_limits import share_limits
 
 from steelyard.cluster import slurm
 from steelyard.results import record
@@ -40,7 +41,7 @@ exec "$@"
 
 @pytest.mark.end_to_end
 def test_the_script_measures_on_all_nodes_and_leaves_nothing_running(
-    tmp_path: Path, environ_for: Callable[..., dict[str, str]]
+    tmp_path: Path, machine_limits: Path, environ_for: Callable[..., dict[str, str]]
 ) -> None:
     pytest.importorskip("ray", reason="Ray is not installed; it comes with the extra steelyard[cluster]")
     with closing(socket.socket()) as free:
@@ -60,6 +61,8 @@ def test_the_script_measures_on_all_nodes_and_leaves_nothing_running(
         tmp_path, PATH=f"{stand_ins}:{os.environ['PATH']}", SLURM_JOB_NODELIST="node[1-2]", STAND_INS=str(tmp_path),
         STEELYARD_RAY_PORT=str(port), PYTHONWARNINGS="",
     )  # fmt: skip
+    for node in ("node1", "node2"):
+        share_limits(tmp_path / node, machine_limits)
     done = subprocess.run(["bash", str(script)], env=env, capture_output=True, text=True, timeout=LIMIT_S, check=False)
     assert done.returncode == 0, done.stderr
     (run,) = (path.parent for path in tmp_path.glob("runs/*/run.json"))

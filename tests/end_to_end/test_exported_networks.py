@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from finished_runs import LINE, Finished, finished
+from machine_limits import share_limits
 
 if TYPE_CHECKING:
     from finished_runs import Steelyard
@@ -20,8 +21,9 @@ QUICK = ("--protocol", "fixed:1+3", "--rounds", "2", "--json")
 
 
 @pytest.fixture(scope="module")
-def exchanged(tmp_path_factory: pytest.TempPathFactory, shared_steelyard: Steelyard) -> Finished:
+def exchanged(tmp_path_factory: pytest.TempPathFactory, machine_limits: Path, shared_steelyard: Steelyard) -> Finished:
     folder = tmp_path_factory.mktemp("exchanged")
+    share_limits(folder / "cache", machine_limits)
     own = {"STEELYARD_CACHE": str(folder / "cache")}
     return finished(folder, shared_steelyard(folder, "run", *LINE, *FRAMEWORKS, *CELLS, *QUICK, **own))
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from finished_runs import LINE
+from machine_limits import share_limits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -311,8 +312,9 @@ def _change(run: Path, **values: object) -> None:
 
 
 def test_a_second_run_waits_for_the_first_or_says_that_it_does_not(
-    start: Start, steelyard: Steelyard, data_folder: Path, tmp_path: Path
+    start: Start, steelyard: Steelyard, data_folder: Path, tmp_path: Path, machine_limits: Path
 ) -> None:
+    share_limits(tmp_path / "own-cache", machine_limits)
     cache = {"STEELYARD_CACHE": str(tmp_path / "own-cache")}
     first = start("run", *TWO, "--knob", "fake.fault=hang", **cache)
     first.wait_for("round 1:")
