@@ -49,11 +49,11 @@ def test_the_exchange_is_said_for_each_framework(row):
     ]
 
 
-def test_an_exchange_after_few_rounds_is_not_left_out(row):
+def test_an_exchange_after_few_rounds_is_there_and_marked(row):
     (alone,) = scaling_lines.in_short([row(exchange=share(0.985, enough=False))])
     assert alone == "Of a step, the exposed exchange takes 98 % (ddp:2, not enough rounds) in PyTorch."
     (both,) = scaling_lines.in_short([row(exchange=share(0.985, enough=False)), row("PyTorch, fsdp:2", share(0.3))])
-    assert both == "Of a step, the exposed exchange takes 30 % (fsdp:2) to 98 % (ddp:2) in PyTorch."
+    assert both == "Of a step, the exposed exchange takes 30 % (fsdp:2) to 98 % (ddp:2, not enough rounds) in PyTorch."
 
 
 @pytest.mark.parametrize(

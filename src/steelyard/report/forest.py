@@ -20,7 +20,8 @@ RATIOS = (
     "side of 1, marks practical equality. An interval inside the band means practically the same; an interval that does "
     "not include 1 means a difference."
 )
-MEANS = "Mean {label} of each contender with its interval. There is no verdict on the {best}."
+MEANS = "Mean {label} of each contender{interval}. There is no verdict on the {best}."
+WITH_INTERVAL, WITHOUT_INTERVAL = " with its interval", ", which has no interval after one trial"
 SIZES = {"ns": 1e9, "bytes": 2.0**20}
 """Unit of a quantity -> the size of one unit on the axis: a second, a MiB; others are shown as they are."""
 TICKS = {
@@ -48,7 +49,9 @@ def figure(comparison: Comparison, source: str, styles: dict[str, Style]) -> Fig
         spans = [_mean(contender, source, SIZES.get(unit, 1.0)) for contender in measured]
         shown = formatting.standing
         best = "fastest" if quantity.best == "fastest" else quantity.best_value
-        caption = MEANS.format(label=quantity.label, best=best)
+        several = any(span and math.isfinite(span[2]) for span in spans)
+        interval = WITH_INTERVAL if several else WITHOUT_INTERVAL
+        caption = MEANS.format(label=quantity.label, best=best, interval=interval)
     else:
         unit, axis, title = "x", f"{quantity.label} / {quantity.best_value}", f"ratio to the {quantity.best}"
         spans = [_ratio(contender, source, ranking.leader) for contender in measured]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from steelyard.report import formatting, scaling
 from steelyard.report.not_waiting import NOT_WAITING
-from steelyard.statistics.sentences import listed
+from steelyard.statistics import sentences
 from steelyard_worker.strategy import ALONE
 
 if TYPE_CHECKING:
@@ -43,16 +43,22 @@ def _spans(found: Sequence[tuple[Scaled, scaling.Share]]) -> str:
     for row, share in found:
         framework, _, strategy = row.contender.title.partition(", ")
         by_framework.setdefault(framework, []).append((strategy, share))
-    return listed([f"{_span(shares)} in {framework}" for framework, shares in by_framework.items()])
+    return sentences.listed([f"{_span(shares)} in {framework}" for framework, shares in by_framework.items()])
 
 
 def _span(found: list[tuple[str, scaling.Share]]) -> str:
     if len(found) == 1:
         ((strategy, share),) = found
         text = formatting.of_share(share)
-        return f"{text} ({strategy})" if share.enough else f"{text.value} ({strategy}, {text.interval})"
+        return f"{text} ({strategy})" if share.enough else f"{text.value} {_where(strategy, share)}"
     least, *_, most = sorted(found, key=lambda each: each[1].value)
-    return " to ".join(f"{formatting.percent_text(share.value)} ({strategy})" for strategy, share in (least, most))
+    return " to ".join(
+        f"{formatting.percent_text(share.value)} {_where(strategy, share)}" for strategy, share in (least, most)
+    )
+
+
+def _where(strategy: str, share: scaling.Share) -> str:
+    return f"({strategy})" if share.enough else f"({strategy}, {sentences.NOT_ENOUGH})"
 
 
 def _speed_ups(rows: Sequence[Scaled]) -> str:
@@ -68,7 +74,7 @@ def _speed_ups(rows: Sequence[Scaled]) -> str:
     parts = [f"{_make(shorter)} a step shorter than it is in one process of the same framework"]
     parts += [f"{_make(longer)} it longer"] if longer else []
     parts += [f"{undecided} {'is' if undecided == 1 else 'are'} undecided"] if undecided else []
-    return f"Of {len(ratios)} trainings over several parts{which}, {listed(parts)}."
+    return f"Of {len(ratios)} trainings over several parts{which}, {sentences.listed(parts)}."
 
 
 def _make(number: int) -> str:
