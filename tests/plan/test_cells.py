@@ -220,6 +220,12 @@ def test_memory_limits_make_groups(tmp_path: Path) -> None:
     assert list(names(planned(tmp_path, tables, memory_limits=("512 MB",)))) == ["line:small"]
 
 
+def test_the_title_of_a_group_without_a_limit_says_so(tmp_path: Path) -> None:
+    cells = '[[cells]]\nworkloads = ["line:small"]\nframeworks = ["fake"]\n'
+    plan = planned(tmp_path, f'{cells}{cells}memory_limits = ["1 GB"]\n')
+    assert [group.title.partition(", ")[2] for group in plan.groups] == ["no memory limit", "memory limit 1GB"]
+
+
 @pytest.mark.parametrize(
     ("options", "reason"),
     [

@@ -42,7 +42,9 @@ def _words(field: str, value: Any) -> str:
     plain = field.replace("_", " ")
     if isinstance(value, bool):
         return plain if value else f"not {plain}"
-    return str(value) if field in ("optimizer", "task", "precision", "data") else f"{plain} {value}"
+    if field in ("optimizer", "task", "precision", "data"):
+        return str(value)
+    return f"no {plain}" if value == "none" else f"{plain} {value}"
 
 
 def variants(group: str, cases: Sequence[Case], facts: Mapping[str, FrameworkFacts]) -> tuple[Variant, ...]:
