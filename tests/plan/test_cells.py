@@ -226,6 +226,12 @@ def test_the_title_of_a_group_without_a_limit_says_so(tmp_path: Path) -> None:
     assert [group.title.partition(", ")[2] for group in plan.groups] == ["no memory limit", "memory limit 1GB"]
 
 
+def test_the_title_of_a_group_of_searches_says_so(tmp_path: Path) -> None:
+    cells = '[[cells]]\nworkloads = ["line:small"]\nframeworks = ["fake"]\nmemory_limits = ["1 GB"]\n'
+    plan = planned(tmp_path, f'{cells}batches = [2]\n{cells}protocol = "largest-batch:1"\n')
+    assert [group.title.partition(", ")[2] for group in plan.groups] == ["batch 2", "largest batch"]
+
+
 @pytest.mark.parametrize(
     ("options", "reason"),
     [

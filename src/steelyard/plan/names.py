@@ -44,7 +44,8 @@ def _words(field: str, value: Any) -> str:
         return plain if value else f"not {plain}"
     if field in ("optimizer", "task", "precision", "data"):
         return str(value)
-    return f"no {plain}" if value == "none" else f"{plain} {value}"
+    words = {"none": f"no {plain}", "largest": f"largest {plain}"}
+    return words.get(value, f"{plain} {value}")
 
 
 def variants(group: str, cases: Sequence[Case], facts: Mapping[str, FrameworkFacts]) -> tuple[Variant, ...]:
