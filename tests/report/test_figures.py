@@ -107,13 +107,23 @@ def test_an_unbounded_interval_is_clipped(tmp_path):
     assert None not in drawn
     assert max(drawn) < 40 * min(drawn)
     assert {trace["mode"] for trace in figure.data} == {"markers"}, "one process has no interval, so no bar is drawn"
-    assert figure.caption.startswith("Mean time per step of each contender, which has no interval after one trial. ")
+    assert figure.caption.startswith("Mean time per step of each contender; there are no intervals after one trial. ")
+
+
+@pytest.mark.parametrize(("rounds", "interval"), [(1, False), (3, True)])
+def test_ratios_have_intervals_after_several_trials(tmp_path, rounds, interval):
+    scripts = {"fake": Script(rounds=rounds), "dummy": Script(12.0, rounds=rounds)}
+    view = view_of(write_run(tmp_path, scripts))
+    caption = forest.figure(view.comparisons[0], "cached", styles(view.comparisons)).caption
+    assert ("divided by that of the fastest, with its interval. " in caption) == interval
+    assert ("divided by that of the fastest; there are no intervals after one trial. " in caption) != interval
+    assert ("An interval inside the band" in caption) == interval
 
 
 def test_means_after_several_trials_have_intervals(tmp_path):
     view = view_of(write_run(tmp_path, {"fake": Script(passed=None), "dummy": Script(11.0, passed=None)}))
     figure = forest.figure(view.comparisons[0], "cached", styles(view.comparisons))
-    assert figure.caption.startswith("Mean time per step of each contender with its interval. ")
+    assert figure.caption.startswith("Mean time per step of each contender, with its interval. ")
 
 
 def test_a_logarithmic_axis_has_full_tick_labels(tmp_path):

@@ -16,12 +16,14 @@ ROW_PIXELS = 46
 WIDEST = 4.0
 """Intervals are clipped at this factor beyond the estimates, so that a very wide one does not compress the others."""
 RATIOS = (
-    "{label} of each contender divided by {best}, with its interval. The grey band, {delta} to either "
-    "side of 1, marks practical equality. An interval inside the band means practically the same; an interval that does "
-    "not include 1 means a difference."
+    "{label} of each contender divided by {best}{interval}. The grey band, {delta} to either side of 1, marks practical "
+    "equality."
+)
+READING = (
+    " An interval inside the band means practically the same; an interval that does not include 1 means a difference."
 )
 MEANS = "Mean {label} of each contender{interval}. There is no verdict on the {best}."
-WITH_INTERVAL, WITHOUT_INTERVAL = " with its interval", ", which has no interval after one trial"
+WITH_INTERVAL, WITHOUT_INTERVAL = ", with its interval", "; there are no intervals after one trial"
 SIZES = {"ns": 1e9, "bytes": 2.0**20}
 """Unit of a quantity -> the size of one unit on the axis: a second, a MiB; others are shown as they are."""
 TICKS = {
@@ -40,6 +42,8 @@ def figure(comparison: Comparison, source: str, styles: dict[str, Style]) -> Fig
     measured = [contender for contender in comparison.contenders if source in contender.standings]
     if not measured:
         return None
+    several = any(contender.standings[source].processes > 1 for contender in measured)
+    interval = WITH_INTERVAL if several else WITHOUT_INTERVAL
     if ranking.leader is None:
         unit, axis, title = (
             formatting.unit_of(comparison),
@@ -49,15 +53,14 @@ def figure(comparison: Comparison, source: str, styles: dict[str, Style]) -> Fig
         spans = [_mean(contender, source, SIZES.get(unit, 1.0)) for contender in measured]
         shown = formatting.standing
         best = "fastest" if quantity.best == "fastest" else quantity.best_value
-        several = any(span and math.isfinite(span[2]) for span in spans)
-        interval = WITH_INTERVAL if several else WITHOUT_INTERVAL
         caption = MEANS.format(label=quantity.label, best=best, interval=interval)
     else:
         unit, axis, title = "x", f"{quantity.label} / {quantity.best_value}", f"ratio to the {quantity.best}"
         spans = [_ratio(contender, source, ranking.leader) for contender in measured]
         shown = formatting.ratio
         label, best = formatting.capitalised(quantity.label), formatting.of_the_best(quantity)
-        caption = RATIOS.format(label=label, best=best, delta=percent(ranking.delta_used))
+        caption = RATIOS.format(label=label, best=best, interval=interval, delta=percent(ranking.delta_used))
+        caption += READING if several else ""
     texts = [(contender.title, str(shown(comparison, contender, source))) for contender in measured]
     low, high = _range(spans)
     layout = figures.rows(ROW_PIXELS * len(measured) + 64, axis_between(low, high, axis, unit), texts, -0.85, 8)
