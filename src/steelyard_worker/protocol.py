@@ -39,6 +39,8 @@ RANK_FOLDER = "rank"
 PROFILE = "profile"
 # Lines in the log of a process around the profiled block: oneDNN writes its own log there, line by line.
 PROFILE_BEGINS, PROFILE_ENDS = "steelyard: profiled block begins", "steelyard: profiled block ends"
+# Line in the log of a process that certifies: what its libraries log from here on is the computation that is certified.
+CERTIFIED_BEGINS = "steelyard: certified computation begins"
 # Tensors folder: the predictions on the test split as small arrays (samples, ...); the metric scores them. Where every epoch is
 # evaluated, those of epoch n are in its subfolder `epoch<n>`.
 PREDICTIONS = "predictions"

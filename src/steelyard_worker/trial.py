@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from steelyard_worker import launcher, memory, protocol, timing, variables
 from steelyard_worker.case import INFERENCE
+from steelyard_worker.kept_settings import BUILT, END, KeptSettings
 from steelyard_worker.protocol import EVENTS, EventWriter, Job, Refusal
 from steelyard_worker.ranks import Lost
 from steelyard_worker.strategy import ALONE, ALONE_RATE, without_hosts
@@ -179,7 +180,7 @@ def _run(job: Job, events: EventWriter, own: Ranks) -> None:
         adapter = base.load(job.case.framework, job.case.settings, job.adapter_folder, own)
     peaks.of_device(adapter)
     with _Phase(events, "read-back", peaks) as read_back:
-        _check_applied(job, adapter, events)
+        kept = _check_applied(job, adapter, events)
     if job.kind == "settings":
         return
     # Reading the settings back may build and trace probes. Users do not pay for that, so it is no part of the start-up time.
@@ -199,14 +200,18 @@ def _run(job: Job, events: EventWriter, own: Ranks) -> None:
         factor = ALONE_RATE if own.name == ALONE else 1.0
         rates = _rates(job, adapter, factor) if optimizer.schedule.changes else ()
         optimizer = replace(optimizer, learning_rate=optimizer.learning_rate * factor)
-        return getattr(adapter, method)(implementation, sizes, described, weights, optimizer, *rates)
+        built = getattr(adapter, method)(implementation, sizes, described, weights, optimizer, *rates)
+        kept.check(BUILT)
+        return built
 
     def build_predictor(weights: Mapping[str, Any]) -> Any:
         if not hasattr(adapter, "predictor"):
             raise Refusal(
                 "unsupported", f"The adapter of {job.case.framework} has no predictor(), which inference needs."
             )
-        return adapter.predictor(implementation, job.case.sizes, described, weights)
+        built = adapter.predictor(implementation, job.case.sizes, described, weights)
+        kept.check(BUILT)
+        return built
 
     infers = job.case.task == INFERENCE
     build: Any = build_predictor if infers else build_trainer
@@ -225,7 +230,9 @@ def _run(job: Job, events: EventWriter, own: Ranks) -> None:
         exchange.export(job, described, tensors.read(Path(job.weights)), adapter, build, events)
         return
     if job.kind == "certify":
+        print(protocol.CERTIFIED_BEGINS, flush=True)
         certify.dump(job, described, tensors.read(Path(job.weights)), build, events, own)
+        kept.check(END)
         return
     try:
         built = _measure(job, described, adapter, build, events, peaks, own)
@@ -233,6 +240,7 @@ def _run(job: Job, events: EventWriter, own: Ranks) -> None:
         events.write(
             "memory", peak_resident_bytes=peaks.resident_bytes, peak_device_bytes=peaks.device_bytes, phases=peaks.records()
         )  # fmt: skip
+    kept.check(END)
     if job.compared:
         exchange.compare(job, built, events)
 
@@ -260,10 +268,19 @@ def _measure(
     return built
 
 
-def _check_applied(job: Job, adapter: Adapter, events: EventWriter) -> None:
-    """Record the settings that the framework reports; Refusal: a requested setting did not take effect."""
+def _check_applied(job: Job, adapter: Adapter, events: EventWriter) -> KeptSettings:
+    """Record the settings that the framework reports, and return those that must stay.
+
+    Refusal: a requested setting did not take effect.
+    """
     applied = adapter.applied()
-    events.write("applied", applied=applied, libraries=adapter.libraries(), variables=variables.deciding(os.environ))
+    # A certificate's float64 runs are only compared with others; settings of float32 products do not reach them.
+    watched = job.kind != "certify" or job.case.settings.precision != "float64"
+    kept = KeptSettings(adapter, events, job.case.workload if watched else "")
+    events.write(
+        "applied", applied=applied, libraries=adapter.libraries(), variables=variables.deciding(os.environ),
+        arithmetic=kept.arithmetic,
+    )  # fmt: skip
     settings = job.case.settings
     requested = {
         "mode": settings.mode, "device": settings.device, "precision": settings.precision,
@@ -279,6 +296,7 @@ def _check_applied(job: Job, adapter: Adapter, events: EventWriter) -> None:
             raise Refusal(
                 "setting", f"{name} was set to {value!r}, but {job.case.framework} reports {applied.get(name)!r}."
             )
+    return kept
 
 
 def _rates(job: Job, adapter: Adapter, factor: float) -> tuple[Any]:

@@ -31,6 +31,15 @@ COMMON = (
     "DNNL_", "ONEDNN_", "CUBLAS_", "CUBLASLT_", "CUDNN_", "CUDA_LAUNCH_BLOCKING", "CUDA_MODULE_LOADING", "NCCL_",
     "NVIDIA_TF32_OVERRIDE", "CC", "CXX", "CFLAGS", "CXXFLAGS", "LDFLAGS",
 )  # fmt: skip
+# What libraries read to compute in a lower precision, or on another number of threads, some of it when they first compute.
+# Nothing sets these once the framework has started, except an implementation.
+PRECISION = (
+    "ONEDNN_DEFAULT_FPMATH_MODE", "DNNL_DEFAULT_FPMATH_MODE", "TF_SET_ONEDNN_FPMATH_MODE", "NVIDIA_TF32_OVERRIDE",
+    "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE", "TF_ENABLE_AUTO_MIXED_PRECISION", "TF_AUTO_MIXED_PRECISION_", "TF_FP16_",
+    "MXNET_SAFE_ACCUMULATION", "MXNET_CUDA_ALLOW_TENSOR_CORE", "MXNET_CUDA_TENSOR_OP_MATH_ALLOW_CONVERSION",
+    "MKL_BLAS_COMPUTE_MODE", "JAX_DEFAULT_MATMUL_PRECISION", "JAX_ENABLE_X64", "XLA_FLAGS",
+    "TF_XLA_FLAGS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS",
+)  # fmt: skip
 # Set for the ranks of a trial: the names of the variables that the orchestrator has chosen.
 GIVEN = "STEELYARD_GIVEN"
 
@@ -56,6 +65,11 @@ def deciding(environ: Mapping[str, str]) -> dict[str, str]:
         for name, value in sorted(environ.items())
         if not _is_listed(name, NEUTRAL) and (name in given or GIVEN not in environ)
     }
+
+
+def precision(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables that decide the precision of products or the number of threads."""
+    return {name: value for name, value in sorted(environ.items()) if _is_listed(name, PRECISION)}
 
 
 def ignored(environ: Mapping[str, str], of_frameworks: Iterable[str] = ()) -> list[str]:

@@ -25,7 +25,8 @@ class Events:
 def check(device: str, /, **reported: Any) -> Events:
     """Check an adapter that reports these settings, where eight threads and the layout "rows" were requested."""
     settings = Settings("jit", device=device, threads=8, knobs={"layout": "rows"})
-    job: Any = SimpleNamespace(case=SimpleNamespace(settings=settings, framework="jax", strategy="single"), spread=None)
+    case = SimpleNamespace(settings=settings, framework="jax", strategy="single", workload="bert")
+    job: Any = SimpleNamespace(kind="measure", case=case, spread=None)
     applied = REPORTED | {"device": device} | reported
     adapter: Any = SimpleNamespace(applied=lambda: applied, libraries=lambda: {"jax": "0.11.2"})
     events: Any = Events()

@@ -6,9 +6,10 @@ none -> `conclude`.
 
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
-from steelyard.certificates import dumps, escalation, inner, record, references, sentences
+from steelyard.certificates import dumps, escalation, inner, kernels, record, references, sentences
 from steelyard.certificates.evidence import Comparisons, Evidence
 from steelyard.certificates.judgement import Judgement
 from steelyard.certificates.method import VERSION, method_for
@@ -62,6 +63,7 @@ def conclude(plan: CertificationPlan, known: Comparisons | None = None) -> Certi
     if not settled.passed and by_rounding.findings:
         layer = inner.sentence(plan, escalation.rejected_on(evidence), evidence.limits)
         settled = replace(settled, sentence=settled.sentence + layer)
+    settled = _in_full_precision(plan, settled)
     certificate = _certificate(plan, settled, found, float64_error)
     if not settled.passed:
         return _saved(certificate)
@@ -79,6 +81,15 @@ def _inner_tasks(evidence: Evidence) -> tuple[Task, ...]:
     if settled.passed or not first or first.kind not in inner.IN_THE_FORWARD_PASS:
         return ()
     return inner.next_tasks(evidence.plan, escalation.rejected_on(evidence))
+
+
+def _in_full_precision(plan: CertificationPlan, settled: Judgement) -> Judgement:
+    """Return the judgement, rejected where libraries ran kernels of a lower precision at the batch that is timed."""
+    job = plan.candidate_task.job
+    reason = kernels.lower(kernels.read(Path(job.folder)), job.case.settings.precision)
+    if not reason:
+        return settled
+    return replace(settled, passed=False, sentence=reason if settled.passed else f"{settled.sentence} {reason}")
 
 
 def _constants(rule: Optimizer) -> dict[str, Any]:
@@ -114,4 +125,5 @@ def _certificate(
         outputs={}, output_limits={}, steps=candidate.scope.steps,
         method=VERSION, inputs=candidate.inputs, specification=specification_hash(job),
         implementation=implementation_hash(job), created=datetime.now(UTC).isoformat(timespec="seconds"),
+        kernels=kernels.read(Path(job.folder)),
     )  # fmt: skip

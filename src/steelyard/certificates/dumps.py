@@ -13,6 +13,8 @@ from steelyard.files import atomic
 from steelyard_worker import protocol, tensors
 
 KEY = "saved-for.txt"
+# The error of a process in which a setting did not take effect, or did not stay (`steelyard_worker.protocol.ERROR_KINDS`).
+CHANGED = "setting"
 
 
 def read(task: Task, perturbation: int | None = None) -> Tensors:
@@ -71,12 +73,24 @@ def is_done(task: Task) -> bool:
     return any(map(atomic.is_whole, Path(task.job.folder).glob("perturbation*")))
 
 
+def _errors(folder: Path) -> list[dict[str, Any]]:
+    """Return the errors that a process has recorded; none where its record is damaged."""
+    try:
+        return [event for event in protocol.read_events(folder / protocol.EVENTS) if event["event"] == "error"]
+    except (OSError, ValueError):
+        return []
+
+
 def failure(task: Task, dump: Path | None = None) -> tuple[str, str] | None:
-    """Return (kind, message) of the error of a task without tensors, or of one that did not save `dump`; else None."""
-    if is_done(task) if dump is None else atomic.is_whole(dump):
-        return None
+    """Return (kind, message) of the error of a task without tensors, or of one that did not save `dump`; else None.
+
+    Tensors of a process whose settings were changed show nothing.
+    """
     folder = Path(task.job.folder)
-    errors = [event for event in protocol.read_events(folder / protocol.EVENTS) if event["event"] == "error"]
+    saved = is_done(task) if dump is None else atomic.is_whole(dump)
+    errors = _errors(folder)
+    if saved and not (errors and errors[-1]["kind"] == CHANGED):
+        return None
     if errors:
         return errors[-1]["kind"], errors[-1]["message"]
     return "crash", f"The process for {folder} ended without saving tensors."

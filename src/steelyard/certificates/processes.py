@@ -7,7 +7,7 @@ from itertools import chain
 from pathlib import Path
 
 from steelyard.catalog import workloads
-from steelyard.certificates import dumps, inner, references
+from steelyard.certificates import dumps, inner, kernels, references
 from steelyard.certificates.gate import Gate, needed_bytes
 from steelyard.certificates.plan import CertificationPlan, Task, with_cores
 from steelyard.measure.processes import OUT_OF_MEMORY
@@ -105,6 +105,8 @@ class Processes:
             return False
         shutil.rmtree(task.job.folder, ignore_errors=True)
         trial = self.session.run_aside(with_cores(task, self.gate.cores(needed)))
+        if task.job.variables.keys() >= kernels.VARIABLES.keys():
+            kernels.condense(Path(task.job.folder))
         dumps.keep(task, key)
         return trial.error is not None and OUT_OF_MEMORY in trial.error[1]
 

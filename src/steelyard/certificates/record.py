@@ -1,7 +1,7 @@
 """Certificates as JSON files in the cache, one per key; a file that cannot be read counts as missing."""
 
 import json
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,8 @@ class Certificate:
     (`inference1/logits`). `task`: training or inference.
     `strategy`: over what it was spread.
     `declared`: how the update rule differs from the canonical formula. `key`: hash of everything that decides.
+    `kernels`: how often oneDNN ran each kind of kernel in each precision at the batch that is timed, from its own log; empty where
+    it ran none, or there is no log: nothing is known of other libraries' kernels then.
     """
 
     key: str
@@ -63,6 +65,7 @@ class Certificate:
     specification: str
     implementation: str
     created: str
+    kernels: dict[str, int] = field(default_factory=dict)
 
     def to_json(self) -> str:
         """Return the record as JSON text."""

@@ -133,6 +133,15 @@ class Adapter(Protocol):
         a setting without effect is noticed.
         """
 
+    def arithmetic(self) -> dict[str, Any]:
+        """Return what decides how precisely products are computed, and on how many threads, as the framework has it now.
+
+        Read before the network is built, after that, and at the end of the process, and compared: an implementation that changes
+        it does not compute what was requested. So it only asks the framework, for values that JSON can hold: it builds nothing,
+        compiles nothing, and takes no time worth counting. Only settings that matter on the device of this process. An adapter
+        may lack this method.
+        """
+
     def libraries(self) -> dict[str, Any]:
         """Return the software that does the work: versions of framework and NumPy, BLAS or oneDNN build, CPU features, CUDA."""
 

@@ -48,6 +48,7 @@ class Adapter:
         self.speed = max(0.1, self.draw.gauss(1, self.knobs["process_noise"]))
         self._now_ns = time.perf_counter_ns()
         self.is_timed = False
+        self.matmul_precision = "highest"
         self._passed: list[tuple[int, int]] = []
 
     def scripted_clock(self) -> int:
@@ -74,6 +75,10 @@ class Adapter:
             "mode": given.mode, "device": "cpu", "threads": given.threads, "precision": given.precision,
             "deterministic": given.deterministic, **given.knobs, "strategy": self._strategy(),
         }  # fmt: skip
+
+    def arithmetic(self) -> dict[str, Any]:
+        """Return a precision that an implementation can change, as with a real framework."""
+        return {"matmul_precision": self.matmul_precision}
 
     def _strategy(self) -> str:
         parts = self.exchange.count if self.exchange else self.ranks.parts
@@ -173,6 +178,7 @@ class Predictor:
         fault, step = self._adapter.knobs["fault"], self._adapter.knobs["fault_step"]
         if self._steps == step:
             cause(fault)
+            self._adapter.matmul_precision = "medium" if fault == "precision" else "highest"
         return bool(fault == "nan" and self._steps >= step)
 
     def _forward(self, batch: Batch) -> dict[str, Array]:

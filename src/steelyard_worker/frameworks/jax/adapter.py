@@ -100,6 +100,17 @@ class Adapter:
             "unroll": unroll_shown(formulations["unroll"], self._settings.knobs["unroll"], device),
         }
 
+    def arithmetic(self) -> dict[str, Any]:
+        """Return precision and modes as JAX has them now; XLA has its threads since it started."""
+        config = jax.config
+        return {
+            "matmul_precision": config.jax_default_matmul_precision,
+            "float64": config.jax_enable_x64,
+            "dtype_promotion": config.jax_numpy_dtype_promotion,
+            "jit": not config.jax_disable_jit,
+            "platform": jax.default_backend(),
+        }
+
     def libraries(self) -> dict[str, Any]:
         """Return the versions that do the arithmetic, and the flags that XLA gets from the environment."""
         return {

@@ -10,7 +10,7 @@ import numpy as np
 
 from steelyard_worker import dropout
 from steelyard_worker.batches import Steps
-from steelyard_worker.frameworks.mindspore import distributed, layers, onednn, recurrent, runtime
+from steelyard_worker.frameworks.mindspore import arithmetic, distributed, layers, onednn, recurrent, runtime
 from steelyard_worker.frameworks.mindspore.predictor import Predictor
 from steelyard_worker.frameworks.mindspore.trainer import Trainer
 from steelyard_worker.protocol import Refusal
@@ -59,6 +59,10 @@ class Adapter:
             "dropout": layers.observed_dropout(self._settings.knobs["dropout"]),
         }
         return runtime.applied() | self._instructions.applied() | own | distributed.applied(self._ranks)
+
+    def arithmetic(self) -> dict[str, Any]:
+        """Return precision and threads as MindSpore and oneDNN have them now."""
+        return arithmetic.now()
 
     def libraries(self) -> dict[str, Any]:
         """Return the versions and builds that do the arithmetic."""

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 # Bit of AVX-512 in dnnl_cpu_isa_t.
 AVX512 = 0x20
+# dnnl_fpmath_mode_t
+FPMATH = {0: "strict", 1: "bf16", 2: "f16", 3: "any", 4: "tf32"}
 
 
 class Instructions:
@@ -66,6 +68,18 @@ def _effective() -> int:
     """Return dnnl_get_effective_cpu_isa(); 0 if the wheel contains no oneDNN."""
     library = _library()
     return int(library.dnnl_get_effective_cpu_isa()) if library else 0
+
+
+def precision() -> str:
+    """Return the precision that oneDNN may use inside float32 primitives that say nothing else; empty without oneDNN.
+
+    oneDNN reads it from variables once, when it first needs it.
+    """
+    library, found = _library(), ctypes.c_int(-1)
+    if not library:
+        return ""
+    failed = library.dnnl_get_default_fpmath_mode(ctypes.byref(found))
+    return "unknown" if failed else FPMATH.get(found.value, str(found.value))
 
 
 class _Version(ctypes.Structure):

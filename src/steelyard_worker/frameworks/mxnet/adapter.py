@@ -47,6 +47,10 @@ class Adapter:
         """Read the settings back from the loaded library."""
         return process.read_back(self._settings) | self._spread.applied(self._settings)
 
+    def arithmetic(self) -> dict[str, Any]:
+        """Return precision and threads as MXNet has them now."""
+        return process.arithmetic()
+
     def libraries(self) -> dict[str, Any]:
         """Versions and builds that do the arithmetic."""
         return process.libraries()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import sys
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -62,6 +63,25 @@ def read_back(settings: Settings) -> dict[str, Any]:
         "recomputation": "none",  # MXNet has no other way
         # The executors of a pipeline are made for this number.
         "micro_batches": settings.knobs["micro_batches"],
+    }
+
+
+def arithmetic() -> dict[str, Any]:
+    """Return what decides the precision of products, and the threads, as MXNet has it now.
+
+    Its mixed precision replaces functions of MXNet for the whole process.
+    """
+    import mxnet as mx
+
+    mixed = sys.modules.get("mxnet.contrib.amp.amp")
+    return {
+        "mixed_precision": bool(getattr(mixed, "_amp_initialized", False)),
+        "safe_accumulation": mx.util.getenv("MXNET_SAFE_ACCUMULATION"),
+        # oneDNN reads these when it is first used, so what the library sees counts, not Python's copy.
+        "onednn_fpmath": [mx.util.getenv(f"{name}_DEFAULT_FPMATH_MODE") for name in ("ONEDNN", "DNNL")],
+        "numpy_arrays": mx.util.is_np_array(),
+        "deterministic": mx.util.getenv("MXNET_ENFORCE_DETERMINISM"),
+        "threads": int(mx.base._LIB.omp_get_max_threads()),  # noqa: SLF001 - there is no public function
     }
 
 

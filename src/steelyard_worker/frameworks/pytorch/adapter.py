@@ -9,6 +9,7 @@ import torch
 from torch.utils.data import DataLoader
 
 from steelyard_worker.batches import Steps
+from steelyard_worker.frameworks.pytorch import arithmetic
 from steelyard_worker.frameworks.pytorch import settings as process
 from steelyard_worker.frameworks.pytorch.predictor import Predictor
 from steelyard_worker.frameworks.pytorch.trainer import Trainer
@@ -50,6 +51,10 @@ class Adapter:
 
             found |= strategies.read_back(self._ranks)
         return found
+
+    def arithmetic(self) -> dict[str, Any]:
+        """Return precision and threads as PyTorch has them now."""
+        return arithmetic.now(self._settings.device)
 
     def libraries(self) -> dict[str, Any]:
         """Return the versions and builds that do the arithmetic."""

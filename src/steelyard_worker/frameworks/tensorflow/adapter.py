@@ -139,6 +139,12 @@ class Adapter:
             return "graph"
         return "xla"
 
+    def arithmetic(self) -> dict[str, Any]:
+        """Return precision, modes and threads as TensorFlow has them now."""
+        from steelyard_worker.frameworks.tensorflow import arithmetic
+
+        return arithmetic.now()
+
     def libraries(self) -> dict[str, Any]:
         """Return versions, and how TensorFlow was built."""
         return {
