@@ -72,8 +72,10 @@ def test_an_environment_variable_that_lowers_the_precision_is_seen(monkeypatch: 
     monkeypatch.setenv("SOME_OTHER_VARIABLE", "1")
     kept.check(BUILT)
     monkeypatch.setenv("ONEDNN_DEFAULT_FPMATH_MODE", "BF16")
-    with pytest.raises(Refusal, match="^The environment variable ONEDNN_DEFAULT_FPMATH_MODE was not set and is 'BF16' at the end"):
+    with pytest.raises(Refusal) as refused:
         kept.check(END)
+    changed = "The environment variable ONEDNN_DEFAULT_FPMATH_MODE was not set and is 'BF16' at the end: "
+    assert str(refused.value).startswith(changed)
 
 
 def test_without_a_workload_nothing_is_refused() -> None:

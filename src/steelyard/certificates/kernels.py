@@ -79,15 +79,16 @@ def precision(description: str) -> str:
 
 
 def read(folder: Path) -> dict[str, int]:
-    """Return how often the process of this folder ran each kind of kernel in each precision, such as {"convolutions in float32": 60}.
+    """Return how often the process of this folder ran what in which precision, such as {"convolutions in float32": 60}.
 
-    Empty where its libraries wrote no log: they have no oneDNN, or a build of it without one.
+    Empty where its libraries wrote no log: they have no oneDNN, or a build of it without one, or oneDNN ran none of these.
     """
     try:
         found = json.loads((folder / COUNTS).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
-    return {str(name): count for name, count in found.items() if isinstance(count, int)} if isinstance(found, dict) else {}
+    counts = found if isinstance(found, dict) else {}
+    return {name: count for name, count in counts.items() if isinstance(count, int)}
 
 
 def lower(counts: Mapping[str, int], case_precision: str) -> str:

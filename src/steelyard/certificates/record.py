@@ -28,8 +28,8 @@ class Certificate:
     (`inference1/logits`). `task`: training or inference.
     `strategy`: over what it was spread.
     `declared`: how the update rule differs from the canonical formula. `key`: hash of everything that decides.
-    `kernels`: how often oneDNN ran each kind of kernel in each precision at the batch that is timed, from its own log; empty where
-    it ran none, or there is no log: nothing is known of other libraries' kernels then.
+    `kernels`: how often oneDNN ran what in which precision at the batch that is timed, from its own log; empty where it ran
+    nothing, or there is no log: nothing is known of the kernels then, nor of other libraries' kernels.
     """
 
     key: str

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from steelyard_worker.case import Settings
 
 MODES = ("hybridized", "imperative")
+# What operators read each time, for how precisely they add and multiply.
+PRECISION = ("MXNET_SAFE_ACCUMULATION", "MXNET_CUDA_ALLOW_TENSOR_CORE", "MXNET_CUDA_TENSOR_OP_MATH_ALLOW_CONVERSION")
 OFF = b"MXNET_MKLDNN_ENABLED flag is off"
 
 
@@ -76,7 +78,7 @@ def arithmetic() -> dict[str, Any]:
     mixed = sys.modules.get("mxnet.contrib.amp.amp")
     return {
         "mixed_precision": bool(getattr(mixed, "_amp_initialized", False)),
-        "safe_accumulation": mx.util.getenv("MXNET_SAFE_ACCUMULATION"),
+        **{name.removeprefix("MXNET_").lower(): mx.util.getenv(name) for name in PRECISION},
         # oneDNN reads these when it is first used, so what the library sees counts, not Python's copy.
         "onednn_fpmath": [mx.util.getenv(f"{name}_DEFAULT_FPMATH_MODE") for name in ("ONEDNN", "DNNL")],
         "numpy_arrays": mx.util.is_np_array(),
