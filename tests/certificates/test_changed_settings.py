@@ -60,7 +60,7 @@ BFLOAT16 = "jax.config.update('jax_default_matmul_precision', 'bfloat16')"
 ONEDNN = "import os; os.environ['ONEDNN_DEFAULT_FPMATH_MODE'] = 'BF16'"
 VARIABLE = "The environment variable ONEDNN_DEFAULT_FPMATH_MODE was not set and is 'BF16'"
 AMP = "from mxnet.contrib import amp; amp.init('bfloat16')"
-MORE = "import mindspore; mindspore.device_context.cpu.op_tuning.threads_num(2)"
+ALLOWED = "from steelyard_worker.frameworks.mindspore import onednn; onednn._library().dnnl_set_default_fpmath_mode(1)"
 AFTER, END = "after the network was built", "at the end"
 CHANGES = [
     ("pytorch", IMPORTED, MEDIUM, "matmul_precision was 'highest' and is 'medium'", AFTER),
@@ -77,7 +77,7 @@ CHANGES = [
     ("jax", IMPORTED, BFLOAT16, "matmul_precision was None and is 'bfloat16'", AFTER),
     ("jax", TRACED, BFLOAT16, "matmul_precision was None and is 'bfloat16'", END),
     ("mindspore", BUILT, ONEDNN, VARIABLE, AFTER),
-    ("mindspore", BUILT, MORE, "threads was 1 and is 2", AFTER),
+    ("mindspore", BUILT, ALLOWED, "onednn_precision was 'strict' and is 'bf16'", AFTER),
     ("mxnet", IMPORTED, AMP, "mixed_precision was False and is True", AFTER),
 ]  # fmt: skip
 FORWARD = {"pytorch": "forward", "tensorflow": "__call__"}

@@ -28,6 +28,10 @@ FAULTS = {
     "memory": ("out-of-memory", "Unable to allocate 1.00 PiB"),
     "import": ("crash", "No module named 'fake'"),
     "unsupported": ("unsupported", "The script says that this cannot be done."),
+    "precision": (
+        "setting",
+        "matmul_precision was 'highest' and is 'medium' at the end: the implementation of line changed it.",
+    ),
 }
 
 
