@@ -14,6 +14,7 @@ import synthetic
 from planned import REFERENCES, changed, filled
 
 from steelyard.catalog import frameworks
+from steelyard.certificates import kernels
 from steelyard.certificates.conclusion import next_tasks
 from steelyard.certificates.method import RANDOM_DRAWS, Scope
 from steelyard.certificates.plan import CertificationPlan, plan_certification, reference_optimizer
@@ -43,7 +44,11 @@ def test_only_references_get_the_variables_of_their_framework_and_share_one_fold
     candidate: Candidate, plan: CertificationPlan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first, second = (task.job for task in plan.reference_tasks)
-    assert (first.variables, plan.candidate_task.job.variables, plan.float64_task.job.variables) == ({}, {}, {})
+    assert (first.variables, plan.candidate_task.job.variables, plan.float64_task.job.variables) == (
+        {},
+        kernels.VARIABLES,
+        {},
+    )
     shared = Path(second.folder).parent.parent / "shared"
     assert second.variables["JAX_COMPILATION_CACHE_DIR"] == str(shared / "jax")
     assert second.variables["XLA_FLAGS"] == "--xla_backend_optimization_level=0"
