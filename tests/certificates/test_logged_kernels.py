@@ -28,7 +28,11 @@ CONVOLUTIONS = 20
 
 
 @pytest.mark.parametrize("framework", ["pytorch", "tensorflow", "mindspore", "mxnet"])
-@pytest.mark.parametrize(("allowed", "precision"), [({}, "float32"), (BFLOAT16, "bfloat16")], ids=["as is", "bfloat16"])
+@pytest.mark.parametrize(
+    ("allowed", "precision"),
+    [pytest.param({}, "float32", marks=pytest.mark.slow), (BFLOAT16, "bfloat16")],
+    ids=["as is", "bfloat16"],
+)
 def test_every_convolution_of_a_network_is_in_the_log_with_its_precision(
     interpreter: Callable[[str], Path], tmp_path: Path, framework: str, allowed: dict[str, str], precision: str
 ) -> None:
