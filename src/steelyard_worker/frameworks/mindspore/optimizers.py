@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from mindspore import Parameter, ParameterTuple, Tensor, dtype_to_nptype, nn, ops
+from mindspore import Parameter, ParameterTuple, Tensor, nn, ops
 from mindspore.nn.learning_rate_schedule import LearningRateSchedule
 
 from steelyard_worker.frameworks import update_scalars
@@ -46,8 +46,7 @@ def forget(rule: nn.Cell) -> None:
     for name, first in MEMORY.items():
         found = getattr(rule, name, ())
         for parameter in (found,) if isinstance(found, Parameter) else found:
-            shape, dtype = parameter.shape, dtype_to_nptype(parameter.dtype)
-            parameter.set_data(Tensor(np.full(shape, first, dtype)))
+            parameter.set_data(Tensor(np.full_like(parameter.asnumpy(), first)))
 
 
 class Rates(LearningRateSchedule):
