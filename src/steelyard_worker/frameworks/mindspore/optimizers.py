@@ -46,7 +46,16 @@ def forget(rule: nn.Cell) -> None:
     for name, first in MEMORY.items():
         found = getattr(rule, name, ())
         for parameter in (found,) if isinstance(found, Parameter) else found:
-            parameter.set_data(Tensor(np.full_like(parameter.asnumpy(), first)))
+            put(parameter, np.full_like(parameter.asnumpy(), first))
+
+
+def put(parameter: Parameter, array: Array) -> None:
+    """Copy an array into the memory that a parameter has.
+
+    With `set_data` it would get other memory, and MindSpore's own rules, which are graphs in PyNative mode as well, would go on to
+    update what it had before.
+    """
+    ops.assign(parameter, Tensor(array))
 
 
 class Rates(LearningRateSchedule):

@@ -11,7 +11,7 @@ from mindspore import Tensor
 
 from steelyard_worker import dropout, probes
 from steelyard_worker.frameworks.mindspore import cells, layers, optimizers
-from steelyard_worker.frameworks.mindspore.predictor import Predictor, fill, to_numpy
+from steelyard_worker.frameworks.mindspore.predictor import Predictor, to_numpy
 from steelyard_worker.probes import probe
 
 if TYPE_CHECKING:
@@ -72,9 +72,10 @@ class Trainer(Predictor):
             self._last_loss.asnumpy()
 
     def restart(self, weights: Mapping[str, Array]) -> None:
-        """Put data into the parameters that the compiled step has."""
+        """Copy weights into the parameters' own memory, which the compiled step has."""
         self.synchronise()
-        fill(self._named, weights)
+        for name, parameter in self._named.items():
+            optimizers.put(parameter, np.asarray(weights[name], np.float32))
         optimizers.forget(self._rule)
         self._steps = 0
         if self._drops:
