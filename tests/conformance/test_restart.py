@@ -54,7 +54,9 @@ def test_every_rank_of_a_strategy_begins_again(
     }  # fmt: skip
     line = tmp_path / "told.json"
     line.write_text(json.dumps(told))
-    job = SimpleNamespace(case=SimpleNamespace(strategy=told["strategy"]), spread=spread, folder=str(tmp_path), kind="check")
+    job = SimpleNamespace(
+        case=SimpleNamespace(strategy=told["strategy"]), spread=spread, folder=str(tmp_path), kind="check"
+    )
     with hosts.of(job, None) as here:  # type: ignore[arg-type]
         argv, environ = spread_process.started(job, spread, python, WORKER, clean_environ(python), here, line)  # type: ignore[arg-type]
         own = [str(SCRIPT) if part == str(WORKER / "__main__.py") else part for part in argv]

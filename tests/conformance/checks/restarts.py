@@ -41,7 +41,9 @@ class Subject:
         self.sizes, self.described, self.implementation = sizes, described, implementation
         self.weights = {p.name: (0.3 * draw.standard_normal(p.shape)).astype("f4") for p in described.parameters}
         self.weights |= {p.name: np.ones(p.shape, "f4") for p in described.parameters if p.kind == "running_var"}
-        self.batches = [{i.name: _drawn(draw, i, sizes["batch"]) for i in described.inputs} for _ in range(AFTER + BEFORE)]
+        self.batches = [
+            {i.name: _drawn(draw, i, sizes["batch"]) for i in described.inputs} for _ in range(AFTER + BEFORE)
+        ]
 
     def built(self, adapter, rule, rates=None):
         """Return a new trainer."""
@@ -96,7 +98,9 @@ def check_rules(subject, adapter, remembering, lacking=(), rules=RULES, schedule
             refused.add(title)
             continue
         try:
-            check_restart(subject, adapter, remembering, rules[name], rates, memory=title not in ("plain", "reference plain"))
+            check_restart(
+                subject, adapter, remembering, rules[name], rates, memory=title not in ("plain", "reference plain")
+            )
         except AssertionError as error:
             raise AssertionError(f"{title}: {error}") from error
     assert refused == set(lacking), refused

@@ -52,8 +52,8 @@ def forget(rule: nn.Cell) -> None:
 def put(parameter: Parameter, array: Array) -> None:
     """Copy an array into the memory that a parameter has.
 
-    With `set_data` it would get other memory, and MindSpore's own rules, which are graphs in PyNative mode as well, would go on to
-    update what it had before.
+    With `set_data` it would get other memory. MindSpore's own rules are graphs in PyNative mode as well, and would update what it
+    had before.
     """
     ops.assign(parameter, Tensor(array))
 

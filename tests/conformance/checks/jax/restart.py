@@ -2,7 +2,6 @@
 
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
 from types import SimpleNamespace
 from unittest import mock
 
@@ -36,9 +35,11 @@ SCHEDULED = ("adam", "reference momentum")
 def remembering(trainer):
     """Let the rule keep its memory."""
     memory = jax.tree.map(np.asarray, trainer.carry[2])
-    with mock.patch.object(trainer, "_init", lambda _: jax.device_put(memory)):
-        with mock.patch.object(trainer._rule, "forget"):
-            yield
+    with (
+        mock.patch.object(trainer, "_init", lambda _: jax.device_put(memory)),
+        mock.patch.object(trainer._rule, "forget"),
+    ):
+        yield
 
 
 def check_rules_begin_again_in_the_same_program():
