@@ -34,6 +34,30 @@ def update_rule(
     return _native(spec, named, spec.learning_rate if rates is None else Rates(rates))
 
 
+# Attributes in which rules keep what they have seen, and their first value. Others, such as the learning rate, are constants.
+MEMORY = {
+    "moments": 0, "accum": 0, "stat": 1, "moment1": 0, "moment2": 0, "beta1_power": 1, "beta2_power": 1, "global_step": 0,
+    "first": 0, "second": 0, "powers": 1, "step": 0,
+}  # fmt: skip
+
+
+def forget(rule: nn.Cell) -> None:
+    """Set a rule back to its first step; graphs that have its parameters are kept."""
+    for name, first in MEMORY.items():
+        found = getattr(rule, name, ())
+        for parameter in (found,) if isinstance(found, Parameter) else found:
+            put(parameter, np.full_like(parameter.asnumpy(), first))
+
+
+def put(parameter: Parameter, array: Array) -> None:
+    """Copy an array into the memory that a parameter has.
+
+    With `set_data` it would get other memory. MindSpore's own rules are graphs in PyNative mode as well, and would update what it
+    had before.
+    """
+    ops.assign(parameter, Tensor(array))
+
+
 class Rates(LearningRateSchedule):
     """The rate of each step, which MindSpore counts from 0 (P-46); the last one stays for further steps."""
 

@@ -4,6 +4,7 @@
 MODULES = (
     "settings",
     "update_rules",
+    "restart",
     "layers",
     "pools",
     "recurrence",

@@ -2,6 +2,7 @@
 
 MODULES = (
     "update_rules",
+    "restart",
     "layers",
     "recurrence",
     "embedding",
