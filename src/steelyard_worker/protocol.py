@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+# Bound here, before an implementation is loaded: a library that it imports may put another `dumps` into `json`.
+_as_text = json.dumps
+
 # Protocol history
 # 1  hello, applied, phase, samples, losses, evaluated, tensors, memory, error, done
 # 2  a job has its case, round and attempt as fields; the cached batch and the folder `predictions` got their names; blocks and
@@ -228,7 +231,7 @@ class EventWriter:
 
     def write(self, event: str, **values: Any) -> None:
         """Append one event with the protocol version and the monotonic time in nanoseconds."""
-        self._file.write(json.dumps({"v": VERSION, "event": event, "t_ns": self._now(), **values}) + "\n")
+        self._file.write(_as_text({"v": VERSION, "event": event, "t_ns": self._now(), **values}) + "\n")
         self._file.flush()
 
     def close(self) -> None:
