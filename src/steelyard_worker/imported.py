@@ -66,7 +66,7 @@ def files(job: Job, known: Iterable[Path]) -> dict[str, str]:
 def _of_other_frameworks(job: Job) -> set[Path]:
     """Return the implementations of other frameworks in the workload's folder, which no hash of this one's files covers."""
     names = {each.name for each in (WORKER / "frameworks").iterdir()} - {job.case.framework}
-    return {Path(os.path.abspath(job.workload_folder)) / f"{name}.py" for name in names}
+    return {Path(job.workload_folder) / f"{name}.py" for name in names}
 
 
 def _of_exporter(job: Job) -> dict[str, str]:
@@ -84,13 +84,13 @@ def _file(module: object) -> Path | None:
     name = getattr(module, "__file__", None)
     if not isinstance(name, str) or not name:
         return None
-    path = Path(os.path.abspath(name))
+    path = Path(os.path.normpath(name))
     return next((each for each in (path, *path.parents) if each.is_file()), None)
 
 
 def _both(folders: Iterable[str]) -> tuple[Path, ...]:
     """Return absolute folders as they are named, and where their links lead; a name that is no absolute path is left out."""
-    named = [Path(os.path.normpath(each)) for each in folders if os.path.isabs(each)]
+    named = [Path(os.path.normpath(each)) for each in folders if Path(each).is_absolute()]
     return tuple(dict.fromkeys([*named, *(each.resolve() for each in named)]))
 
 

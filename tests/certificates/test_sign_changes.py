@@ -72,9 +72,9 @@ def test_an_update_that_went_the_other_way_is_compared_with_those_of_noise_and_o
     assert found.losses
     count = run[KEY].size
     assert (
-        "Same computation as far as float32 can show: all 56 tensors match the double-precision reference. The largest "
-        "deviation (head.weight after 1 step) follows from updates of gradients near zero, of which the optimizer makes full "
-        f"steps, and whose sign rounding decides: in head.weight after 1 step, 1 of {count} elements moved the other way. "
+        "Same computation as far as float32 can show: all 56 tensors match to rounding. The largest "
+        'deviation ("head.weight" after 1 step) follows from updates of gradients near zero, of which the optimizer makes full '
+        f'steps, and whose sign rounding decides: in "head.weight" after 1 step, 1 of {count} elements moved the other way. '
         "MXNet 0 cannot compute this in float64, so a mistake of less than "
     ) in found.sentence
     assert (
@@ -96,7 +96,7 @@ def test_more_updates_of_the_other_sign_than_noise_causes_are_rejected(plan: Cer
     assert undecided(plan) == ()
     found = conclude(plan)
     assert not found.passed
-    assert found.first == "head.weight after 1 step"
+    assert found.first == '"head.weight" after 1 step'
 
 
 @pytest.mark.parametrize("key", ["grad/head.weight", "loss", "output/logits", "adversarial/after1/head.weight"])
@@ -189,7 +189,7 @@ def test_a_small_batch_that_differs_on_every_draw_rejects_what_sign_changes_expl
     found = conclude(plan)
     assert not found.passed
     assert found.sentence.startswith(
-        "Different computation, as a small batch shows, where rounding hides less, first seen in the output logits"
+        'Different computation, as a small batch shows, where rounding hides less, first seen in the output "logits"'
     )
     fill(plan.small_tasks[2][1], few[:1])
     assert conclude(replace(plan, key="another")).passed
@@ -204,7 +204,7 @@ def test_the_certificate_of_a_float64_run_names_sign_changes_and_not_long_sums(p
     fill_small(plan, 0, 0.0)
     found = conclude(exact)
     assert found.passed
-    assert f"in head.weight after 1 step, 1 of {run[KEY].size} elements moved the other way." in found.sentence
+    assert f'in "head.weight" after 1 step, 1 of {run[KEY].size} elements moved the other way.' in found.sentence
     assert "normal rounding in long sums" not in found.sentence
     fill(plan.candidate_task, [run | {KEY: run[KEY] + 1e-3 * (run[KEY] - run["after0/head.weight"])}])
     again = conclude(replace(exact, key="another"))

@@ -80,7 +80,7 @@ def compare(
     known = [name for name in probes if PREFIX + name in exact and PREFIX + name in own]
     missing = [name for name in probes if name not in known]
     gap = sentences.missing_inner_tensors(missing) if missing else ""
-    usual = {PREFIX + name: name for name in known}
+    usual = {PREFIX + name: f'"{name}"' for name in known}
     labels = usual | {ADVERSARIAL + key: f"{name} on the adversarial batch" for key, name in usual.items()}
     before = ""
     for key in (key for key in labels if key in exact):

@@ -1,13 +1,14 @@
 """Certificates as JSON files in the cache, one per key; a file that cannot be read counts as missing."""
 
 import json
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 from steelyard.certificates.sources import digest
 from steelyard.files import atomic
 from steelyard.files.paths import cache_folder
+from steelyard.results import imported
 
 # Format 5: the fields of Certificate as one JSON object, and their hash. Format 4 had no strategy, format 3 no outputs, format 2
 # no hash; in format 1, `float64_error` was called `exact`.
@@ -27,6 +28,8 @@ class Certificate:
     `outputs` and `output_limits` are the same for the fingerprints of an inference's outputs, by batch and output
     (`inference1/logits`). `task`: training or inference.
     `strategy`: over what it was spread.
+    `imported`: path -> SHA-256 of what its processes imported from elsewhere; the certificate is valid while these files are so.
+    `looked_at` and `not_looked_at`: what was compared and what was not, in words.
     `declared`: how the update rule differs from the canonical formula. `key`: hash of everything that decides.
     """
 
@@ -63,6 +66,9 @@ class Certificate:
     specification: str
     implementation: str
     created: str
+    imported: dict[str, str] = field(default_factory=dict)
+    looked_at: tuple[str, ...] = ()
+    not_looked_at: tuple[str, ...] = ()
 
     def to_json(self) -> str:
         """Return the record as JSON text."""
@@ -104,9 +110,9 @@ def load_all() -> list[Certificate]:
 
 
 def find(key: str) -> Certificate | None:
-    """Return the certificate with this key; None when there is none or it cannot be read."""
+    """Return the certificate with this key; None when there is none, it cannot be read, or an imported file is another one."""
     try:
         found = Certificate.from_json((folder() / f"{key}.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
-    return found if found.key == key else None
+    return found if found.key == key and not imported.changed(found.imported) else None
