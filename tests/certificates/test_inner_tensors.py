@@ -18,6 +18,7 @@ from steelyard.certificates.conclusion import conclude, next_tasks
 from steelyard.certificates.method import LIMIT, RANDOM_DRAWS, method_for
 from steelyard.certificates.plan import CertificationPlan, plan_certification
 from steelyard_worker import tensors
+from steelyard_worker.case import INFERENCE, NO_OPTIMIZER
 
 if TYPE_CHECKING:
     from steelyard.certificates.plan import Task
@@ -124,6 +125,19 @@ def test_nothing_is_examined_where_the_forward_pass_matches_or_no_probes_are_lis
     assert "inner tensor" not in conclude(plan).sentence
     none = replace(plan, candidate=replace(plan.candidate, network=replace(plan.candidate.network, probes=())))
     assert inner.next_tasks(none, (plan.reference_tasks[0], plan.candidate_task)) == ()
+
+
+def test_the_layers_of_a_rejected_inference_are_examined_and_not_those_of_an_exported_network(
+    plan: CertificationPlan,
+) -> None:
+    pair = (plan.reference_tasks[0], plan.candidate_task)
+    job = plan.candidate.job
+    infers = replace(job, case=replace(job.case, task=INFERENCE, optimizer=NO_OPTIMIZER))
+    inference = replace(plan, candidate=replace(plan.candidate, job=infers))
+    assert "inference output" in inner.IN_THE_FORWARD_PASS
+    assert inner.next_tasks(inference, pair) == inner.tasks(inference, pair)
+    exported = replace(inference, candidate=replace(inference.candidate, exporter=inference.candidate.installation))
+    assert inner.next_tasks(exported, pair) == ()
 
 
 @pytest.mark.parametrize(("definition", "small", "rejected_on"), [
