@@ -11,7 +11,7 @@ import hashlib
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from steelyard_worker import protocol
 
@@ -27,17 +27,18 @@ _AT_START = tuple(sys.path)
 _CHUNK_BYTES = 2**20
 
 
-def environment() -> tuple[Path, ...]:
+def environment() -> frozenset[str]:
     """Return the folders of the environment: those on the path at the start, and those of packages that are loaded now.
 
     Called when the framework is loaded and no implementation is.
     """
+    known = _folders(_AT_START)
     packages = [module for name, module in list(sys.modules.items()) if "." not in name]
-    found = [*_AT_START, *(folder for package in packages for folder in getattr(package, "__path__", ()))]
-    return _both(found)
+    others = [folder for package in packages for folder in _attribute(package, "__path__") or ()]
+    return known | _folders(folder for folder in others if not _is_inside(folder, known))
 
 
-def report(job: Job, known: Iterable[Path], events: EventWriter) -> None:
+def report(job: Job, known: frozenset[str], events: EventWriter) -> None:
     """Write the event `imported`: path -> SHA-256 of every file outside of the `known` folders and those of the job.
 
     Where another framework exported the network, what its process imported is part of it.
@@ -45,28 +46,28 @@ def report(job: Job, known: Iterable[Path], events: EventWriter) -> None:
     events.write(EVENT, files={**_of_exporter(job), **files(job, known)})
 
 
-def files(job: Job, known: Iterable[Path]) -> dict[str, str]:
+def files(job: Job, known: frozenset[str]) -> dict[str, str]:
     """Return path -> SHA-256 of what is imported now from outside of the `known` folders and those of the job."""
     # Compilers write modules into the folders that the launcher made for this process alone.
     made = [job.folder, os.environ.get("TMPDIR", ""), *job.variables.values()]
-    inside = *known, *_both([str(WORKER), job.workload_folder, job.adapter_folder, *made])
+    inside = known | _folders([str(WORKER), job.workload_folder, job.adapter_folder, *made])
     others = _of_other_frameworks(job)
     found: dict[str, str] = {}
-    for module in list(sys.modules.values()):
-        path = _file(module)
-        if path is None:
+    for name in {_name(module) for module in list(sys.modules.values())} - {""}:
+        # Frameworks consist of thousands of modules, and following links takes long.
+        if name not in others and _is_inside(name, inside):
             continue
-        real = path.resolve()
-        certified = any(path.is_relative_to(each) or real.is_relative_to(each) for each in inside)
-        if not certified or path in others:
-            found[str(real)] = _sha256(real)
+        # It may lie in an archive.
+        path = next((each for each in (Path(name), *Path(name).parents) if each.is_file()), None)
+        if path and (name in others or not _is_inside(str(path.resolve()), inside)):
+            found[str(path.resolve())] = _sha256(path)
     return dict(sorted(found.items()))
 
 
-def _of_other_frameworks(job: Job) -> set[Path]:
+def _of_other_frameworks(job: Job) -> set[str]:
     """Return the implementations of other frameworks in the workload's folder, which no hash of this one's files covers."""
     names = {each.name for each in (WORKER / "frameworks").iterdir()} - {job.case.framework}
-    return {Path(job.workload_folder) / f"{name}.py" for name in names}
+    return {os.path.normpath(Path(job.workload_folder) / f"{name}.py") for name in names}
 
 
 def _of_exporter(job: Job) -> dict[str, str]:
@@ -79,19 +80,30 @@ def _of_exporter(job: Job) -> dict[str, str]:
     return found
 
 
-def _file(module: object) -> Path | None:
-    """Return the file that a module was loaded from, or the archive that it lies in; None without any."""
-    name = getattr(module, "__file__", None)
-    if not isinstance(name, str) or not name:
+def _name(module: object) -> str:
+    """Return the name of the file that a module was loaded from; empty without any."""
+    name = _attribute(module, "__file__")
+    return os.path.normpath(name) if isinstance(name, str) and name else ""
+
+
+def _attribute(module: object, name: str) -> Any:
+    """Return what a module has under a name, None without it; the usual access would load a module that loads itself lazily."""
+    try:
+        return object.__getattribute__(module, "__dict__").get(name)
+    except AttributeError:  # anything may be put among the modules
         return None
-    path = Path(os.path.normpath(name))
-    return next((each for each in (path, *path.parents) if each.is_file()), None)
 
 
-def _both(folders: Iterable[str]) -> tuple[Path, ...]:
-    """Return absolute folders as they are named, and where their links lead; a name that is no absolute path is left out."""
-    named = [Path(os.path.normpath(each)) for each in folders if Path(each).is_absolute()]
-    return tuple(dict.fromkeys([*named, *(each.resolve() for each in named)]))
+def _is_inside(name: str, folders: frozenset[str]) -> bool:
+    """Return whether a file or folder is one of the folders, or below one."""
+    above = name.rpartition(os.sep)[0]
+    return name in folders or (bool(above) and _is_inside(above, folders))
+
+
+def _folders(names: Iterable[str]) -> frozenset[str]:
+    """Return folders as they are named, and where their links lead; a name that is no absolute path is left out."""
+    named = [Path(os.path.normpath(each)) for each in names if Path(each).is_absolute()]
+    return frozenset(map(str, [*named, *(each.resolve() for each in named)]))
 
 
 def _sha256(path: Path) -> str:

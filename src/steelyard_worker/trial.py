@@ -309,7 +309,7 @@ class _Watched:
     """What an implementation imports, and whether it replaces what measures and records."""
 
     def __init__(self) -> None:
-        self._environment: tuple[Path, ...] = ()
+        self._environment: frozenset[str] = frozenset()
         self._known: untouched.Known = {}
 
     def begin(self) -> None:
