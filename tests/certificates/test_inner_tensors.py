@@ -65,7 +65,7 @@ def off(key: str, units: float) -> synthetic.Dump:
 ])  # fmt: skip
 def test_the_first_inner_tensor_that_differs_is_named_with_the_one_before_it(key: str, named: str) -> None:
     assert compared(saved(), off(key, 1.1 * LIMIT)) == f" The first inner tensor that differs is {named}"
-    assert compared(saved(), off(key, 0.9 * LIMIT)) == " All 2 inner tensors match, from embedding to readout."
+    assert compared(saved(), off(key, 0.9 * LIMIT)) == ' All 2 inner tensors match, from "embedding" to "readout".'
 
 
 def test_of_several_the_first_in_network_order_is_named() -> None:

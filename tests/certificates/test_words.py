@@ -150,3 +150,5 @@ def test_an_error_far_above_that_of_bfloat16_is_not_called_a_lower_precision(err
         assert ("A lower precision is not: " in sentence) is not precision
     assert ("in a lower precision" in only) is precision
     assert (sentences.CAUSES["output"] in only) is not precision
+    update = replace(first, kind="state")
+    assert "A lower precision is not: " not in sentences.different_in_own_precision([update], "float32")
