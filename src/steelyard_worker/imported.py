@@ -43,7 +43,7 @@ def report(job: Job, known: frozenset[str], events: EventWriter) -> None:
 
     Where another framework exported the network, what its process imported is part of it.
     """
-    events.write(EVENT, files={**_of_exporter(job), **files(job, known)})
+    events.write("imported", files={**_of_exporter(job), **files(job, known)})
 
 
 def files(job: Job, known: frozenset[str]) -> dict[str, str]:

@@ -136,7 +136,7 @@ def test_a_missing_tensor_a_wrong_shape_and_an_unknown_tensor_are_named() -> Non
     transposed = runs[0] | {"after1/head.weight": runs[0]["after1/head.weight"].T}
     assert judged(runs, transposed).sentence == '"head.weight" after 1 step has shape (4, 2), expected (2, 4).'
     unknown = runs[0] | {"grad/frozen.weight": np.zeros((5, 2))}
-    assert judged(runs, unknown).sentence.startswith("The implementation provides grad/frozen.weight, which")
+    assert judged(runs, unknown).sentence.startswith('The implementation provides "grad/frozen.weight", which')
     for candidate in (without, transposed, unknown):
         assert not judged(runs, candidate).passed
 
