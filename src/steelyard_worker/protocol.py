@@ -80,7 +80,7 @@ ERROR_KINDS = (
     "nan-output",  # an output of an inference is not finite
     "ranks",  # ranks that must have equal tensors have different ones
     "implementation",  # the implementation does not have the tensors that the network lists
-    "altered",
+    "altered",  # a clock or a part of the worker was replaced after the implementation was loaded
     "crash",  # anything else, with the last line of the traceback
     "killed",  # written by the launcher: the process was ended by a signal
     "hung",  # written by the launcher: no event within the time allowed
