@@ -237,7 +237,8 @@ def _inner(
     """
     parts = {"": (weights, _batches(job, change)[0])}
     if job.data.adversarial:
-        scaled = {name: _times(array, network.adversarial.factor(name)) for name, array in weights.items()}
+        factors = {name: _times(array, network.adversarial.factor(name)) for name, array in weights.items()}
+        scaled = _adversarial_weights(network, weights) if job.case.task == INFERENCE else factors
         parts["adversarial/"] = scaled, _adversarial_batch(job, change)
     found = {}
     for part, (start, batch) in parts.items():

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+# Bound here, before an implementation is loaded: a library that it imports may put another `dumps` into `json`.
+_as_text = json.dumps
+
 # Protocol history
 # 1  hello, applied, phase, samples, losses, evaluated, tensors, memory, error, done
 # 2  a job has its case, round and attempt as fields; the cached batch and the folder `predictions` got their names; blocks and
@@ -79,6 +82,7 @@ ERROR_KINDS = (
     "nan-output",  # an output of an inference is not finite
     "ranks",  # ranks that must have equal tensors have different ones
     "implementation",  # the implementation does not have the tensors that the network lists
+    "altered",  # a clock or a part of the worker was replaced after the implementation was loaded
     "crash",  # anything else, with the last line of the traceback
     "killed",  # written by the launcher: the process was ended by a signal
     "hung",  # written by the launcher: no event within the time allowed
@@ -230,7 +234,7 @@ class EventWriter:
 
     def write(self, event: str, **values: Any) -> None:
         """Append one event with the protocol version and the monotonic time in nanoseconds."""
-        self._file.write(json.dumps({"v": VERSION, "event": event, "t_ns": self._now(), **values}) + "\n")
+        self._file.write(_as_text({"v": VERSION, "event": event, "t_ns": self._now(), **values}) + "\n")
         self._file.flush()
 
     def close(self) -> None:

@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from steelyard_worker import launcher, memory, protocol, timing, variables
+from steelyard_worker import imported, launcher, memory, protocol, timing, untouched, variables
 from steelyard_worker.case import INFERENCE
 from steelyard_worker.kept_settings import BUILT, END, KeptSettings
 from steelyard_worker.protocol import EVENTS, EventWriter, Job, Refusal
@@ -58,14 +58,26 @@ def main(line: str) -> int:
         _answer_signals(events, Path(job.folder))
     try:
         _pin(job, own, events)
-        _run(job, events, own)
+        watched = _Watched()
+        _run(job, events, own, watched)
+        watched.end(job, events)
         own.barrier()  # the others may still need what this rank has
         events.write("done")
         events.close()
     except Exception as error:  # top level of the process: every failure is recorded as an event
         traceback.print_exc()
+        if isinstance(error, Refusal) and error.kind == untouched.KIND:
+            _withdraw(job)
         return _record(events, error)
     return 0
+
+
+def _withdraw(job: Job) -> None:
+    """Make the tensors that a process of a certificate has saved unusable: a folder without an index is incomplete."""
+    from steelyard_worker.tensors import INDEX
+
+    for index in Path(job.folder).glob(f"*/{INDEX}"):
+        index.unlink()
 
 
 def end(code: int, line: str) -> None:
@@ -165,7 +177,7 @@ def classify(error: Exception) -> tuple[str, str]:
     return "crash", f"{type(error).__name__}: {text}"
 
 
-def _run(job: Job, events: EventWriter, own: Ranks) -> None:
+def _run(job: Job, events: EventWriter, own: Ranks, watched: _Watched) -> None:
     from steelyard_worker import certify, communication, contract, exchange, network, tensors
     from steelyard_worker.frameworks import base
 
@@ -181,6 +193,7 @@ def _run(job: Job, events: EventWriter, own: Ranks) -> None:
     peaks.of_device(adapter)
     with _Phase(events, "read-back", peaks) as read_back:
         kept = _check_applied(job, adapter, events)
+        watched.begin()
     if job.kind == "settings":
         return
     # Reading the settings back may build and trace probes. Users do not pay for that, so it is no part of the start-up time.
@@ -308,6 +321,26 @@ def _rates(job: Job, adapter: Adapter, factor: float) -> tuple[Any]:
         raise Refusal("unsupported", f"The adapter of {name} takes no learning rates per step (`rates` of `trainer`).")
     rates = tensors.read(Path(job.rates))["rates"]
     return (rates * rates.dtype.type(factor),)
+
+
+class _Watched:
+    """What an implementation imports, and whether it replaces what measures and records."""
+
+    def __init__(self) -> None:
+        self._environment: frozenset[str] = frozenset()
+        self._known: untouched.Known = {}
+
+    def begin(self) -> None:
+        """Look at the process as it is before an implementation is loaded."""
+        # Loaded here, because what is loaded later could be made of replaced parts.
+        from steelyard_worker import inference, measure, profiling  # noqa: F401
+
+        self._environment, self._known = imported.environment(), untouched.known()
+
+    def end(self, job: Job, events: EventWriter) -> None:
+        """Record what was imported; Refusal: something was replaced."""
+        untouched.check(self._known)
+        imported.report(job, self._environment, events)
 
 
 class _Phase:

@@ -73,7 +73,7 @@ def test_a_candidate_that_differs_is_rejected_with_the_tensor_and_its_units(plan
     filled(plan, changed(runs, "grad/lstm.layer0.forward.w_hh", 1e-3))
     found = conclude(plan)
     assert not found.passed
-    assert found.first == "the gradient of lstm.layer0.forward.w_hh"
+    assert found.first == 'the gradient of "lstm.layer0.forward.w_hh"'
     assert found.stage == "gradients"
     assert found.worst_units > found.limit
 
@@ -173,7 +173,7 @@ def test_a_certificate_states_what_was_certified_with_what_and_how(plan: Certifi
     assert found.optimizer == json.loads(json.dumps(asdict(case.optimizer)))
     assert (found.method, found.steps, found.limit) == (VERSION, 5, LIMIT)
     assert (found.first, found.stage, found.float64_error) == ("", "", None)
-    assert found.worst == "the gradient of head.bias"
+    assert found.worst == 'the gradient of "head.bias"'
     assert 0 < found.worst_units < LIMIT
     assert found.tensors == len(runs[0]) == 56
     assert found.resolution.keys() >= {"outputs", "loss", "gradients"}

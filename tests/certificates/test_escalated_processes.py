@@ -51,7 +51,7 @@ def test_the_inner_tensors_of_a_rejected_forward_pass_are_saved_and_named(tmp_pa
     assert not found["passed"]
     assert names(run.started)[-2:] == ["inner", "inner"]
     assert [job.case.framework for job in run.started[-2:]] == ["fake", "dummy"]
-    assert "an implementation does not pass it to probe(): the inner tensor hidden." in found["sentence"]
+    assert 'an implementation does not pass it to probe(): the inner tensor "hidden".' in found["sentence"]
 
 
 def test_tensors_are_compared_once_however_many_decisions_use_the_result(

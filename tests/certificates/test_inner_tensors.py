@@ -18,6 +18,7 @@ from steelyard.certificates.conclusion import conclude, next_tasks
 from steelyard.certificates.method import LIMIT, RANDOM_DRAWS, method_for
 from steelyard.certificates.plan import CertificationPlan, plan_certification
 from steelyard_worker import tensors
+from steelyard_worker.case import INFERENCE, NO_OPTIMIZER
 
 if TYPE_CHECKING:
     from steelyard.certificates.plan import Task
@@ -57,25 +58,25 @@ def off(key: str, units: float) -> synthetic.Dump:
 
 
 @pytest.mark.parametrize(("key", "named"), [
-    ("inner/embedding", "embedding: relative error 3.9e-05."),
-    ("inner/readout", "readout: relative error 3.9e-05; embedding, before it, matches."),
+    ("inner/embedding", "\"embedding\": relative error 3.9e-05."),
+    ("inner/readout", "\"readout\": relative error 3.9e-05; \"embedding\", before it, matches."),
     ("adversarial/inner/embedding",
-     "embedding on the adversarial batch: relative error 3.9e-05; readout, before it, matches."),
+     "\"embedding\" on the adversarial batch: relative error 3.9e-05; \"readout\", before it, matches."),
 ])  # fmt: skip
 def test_the_first_inner_tensor_that_differs_is_named_with_the_one_before_it(key: str, named: str) -> None:
     assert compared(saved(), off(key, 1.1 * LIMIT)) == f" The first inner tensor that differs is {named}"
-    assert compared(saved(), off(key, 0.9 * LIMIT)) == " All 2 inner tensors match, from embedding to readout."
+    assert compared(saved(), off(key, 0.9 * LIMIT)) == ' All 2 inner tensors match, from "embedding" to "readout".'
 
 
 def test_of_several_the_first_in_network_order_is_named() -> None:
     own = off("adversarial/inner/embedding", 1e6) | {"inner/readout": np.zeros(50)}
-    assert "that differs is readout:" in compared(saved(), own)
+    assert 'that differs is "readout":' in compared(saved(), own)
 
 
 @pytest.mark.parametrize("array", [np.full(50, np.nan), np.zeros(49)])
 def test_undefined_values_and_another_size_are_differences(array: np.ndarray) -> None:
     found = compared(saved(), saved()[0] | {"inner/readout": array})
-    assert "that differs is readout: it has another size, or undefined values; embedding" in found
+    assert 'that differs is "readout": it has another size, or undefined values; "embedding"' in found
 
 
 @pytest.mark.parametrize("who", ["reference", "candidate"])
@@ -85,8 +86,8 @@ def test_a_probe_that_an_implementation_does_not_give_is_named_and_the_others_ar
         for part in ("", "adversarial/"):
             del run[f"{part}inner/embedding"]
     assert compared(runs, own) == (
-        " The first inner tensor that differs is readout: relative error 1.8e-01."
-        " Not compared, because an implementation does not pass it to probe(): the inner tensor embedding."
+        ' The first inner tensor that differs is "readout": relative error 1.8e-01.'
+        ' Not compared, because an implementation does not pass it to probe(): the inner tensor "embedding".'
     )
 
 
@@ -108,9 +109,9 @@ def test_a_rejected_forward_pass_is_examined_layer_by_layer(plan: CertificationP
     fill_inner(pair, off("inner/readout", 1e4))
     assert next_tasks(plan) == ()
     found = conclude(plan)
-    assert found.first == "the output logits"
+    assert found.first == 'the output "logits"'
     assert found.sentence.endswith(
-        "The first inner tensor that differs is readout: relative error 1.8e-03; embedding, before it, matches."
+        'The first inner tensor that differs is "readout": relative error 1.8e-03; "embedding", before it, matches.'
     )
 
 
@@ -124,6 +125,19 @@ def test_nothing_is_examined_where_the_forward_pass_matches_or_no_probes_are_lis
     assert "inner tensor" not in conclude(plan).sentence
     none = replace(plan, candidate=replace(plan.candidate, network=replace(plan.candidate.network, probes=())))
     assert inner.next_tasks(none, (plan.reference_tasks[0], plan.candidate_task)) == ()
+
+
+def test_the_layers_of_a_rejected_inference_are_examined_and_not_those_of_an_exported_network(
+    plan: CertificationPlan,
+) -> None:
+    pair = (plan.reference_tasks[0], plan.candidate_task)
+    job = plan.candidate.job
+    infers = replace(job, case=replace(job.case, task=INFERENCE, optimizer=NO_OPTIMIZER))
+    inference = replace(plan, candidate=replace(plan.candidate, job=infers))
+    assert "inference output" in inner.IN_THE_FORWARD_PASS
+    assert inner.next_tasks(inference, pair) == inner.tasks(inference, pair)
+    exported = replace(inference, candidate=replace(inference.candidate, exporter=inference.candidate.installation))
+    assert inner.next_tasks(exported, pair) == ()
 
 
 @pytest.mark.parametrize(("definition", "small", "rejected_on"), [
@@ -151,7 +165,7 @@ def test_a_failed_process_is_no_reason_to_lose_the_rejection(plan: Certification
     assert next_tasks(over) == ()
     found = conclude(over)
     assert not found.passed
-    assert found.sentence.startswith("Different computation even in float64, first seen in the output logits")
+    assert found.sentence.startswith('Different computation even in float64, first seen in the output "logits"')
     assert found.sentence.endswith(
         "Inner tensors could not be compared: The adapter of mxnet does not collect inner tensors."
     )
@@ -164,5 +178,7 @@ def test_references_that_disagree_are_compared_layer_by_layer_in_float64(plan: C
     assert [task.job.case.framework for task in pair] == ["pytorch", "jax"]
     fill_inner(pair, off("inner/embedding", 1.0))
     assert next_tasks(plan) == ()
-    assert conclude(plan).sentence.endswith("The first inner tensor that differs is embedding: relative error 1.8e-07.")
+    assert conclude(plan).sentence.endswith(
+        'The first inner tensor that differs is "embedding": relative error 1.8e-07.'
+    )
     assert method_for("float64").allowance < 1.8e-7

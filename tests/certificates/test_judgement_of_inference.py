@@ -32,14 +32,14 @@ ONE_LAYER = Network((Parameter("head.weight", (4, 3), "dense", "normal:1"),), (I
 def test_the_outputs_of_an_inference_are_compared_in_the_order_of_the_batches_and_the_adversarial_one_last() -> None:
     labels = [place.label for place in places(inference_dumps()[0], ONE_LAYER).values()]
     assert labels == [
-        "head.weight before the first step", "the output logits of batch 1", "the output logits of batch 2",
-        "the output logits of batch 10", "the output logits on the adversarial batch",
+        "\"head.weight\" before the first step", "the output \"logits\" of batch 1", "the output \"logits\" of batch 2",
+        "the output \"logits\" of batch 10", "the output \"logits\" on the adversarial batch",
     ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("key", "named"), [
-    ("inference2/logits", "the output logits of batch 2"),
-    ("adversarial/inference1/logits", "the output logits on the adversarial batch"),
+    ("inference2/logits", "the output \"logits\" of batch 2"),
+    ("adversarial/inference1/logits", "the output \"logits\" on the adversarial batch"),
 ])  # fmt: skip
 def test_an_output_of_an_inference_beyond_its_limit_is_named_with_its_batch_and_a_cause(key: str, named: str) -> None:
     runs = inference_dumps()
@@ -55,4 +55,4 @@ def test_a_batch_that_was_not_saved_is_missing() -> None:
     runs = inference_dumps()
     candidate = {key: array for key, array in runs[0].items() if key != "inference10/logits"}
     found = judged(runs, candidate, network=ONE_LAYER)
-    assert found.sentence.startswith("The output logits of batch 10 is missing.")
+    assert found.sentence.startswith('The output "logits" of batch 10 is missing.')

@@ -13,6 +13,7 @@ from steelyard.catalog import frameworks, workloads
 from steelyard.certificates import inner
 from steelyard.certificates.method import method_for
 from steelyard.certificates.plan import plan_certification
+from steelyard_worker.case import INFERENCE, TRAINING
 from steelyard_worker.protocol import EVENTS
 
 if TYPE_CHECKING:
@@ -55,18 +56,19 @@ def references(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.conformance
 @pytest.mark.slow
 @pytest.mark.parametrize(("workload", "framework"), CELLS)
+@pytest.mark.parametrize("task", [TRAINING, INFERENCE])
 def test_the_inner_tensors_match(
-    server: Callable[[str], Server], references: Path, tmp_path: Path, workload: str, framework: str
+    server: Callable[[str], Server], references: Path, tmp_path: Path, workload: str, framework: str, task: str
 ) -> None:
-    candidate = subjects.candidate(framework, workload, "tiny", tmp_path)
-    shared = references / f"{workload} {sorted(candidate.declared.items())}"
+    candidate = subjects.candidate(framework, workload, "tiny", tmp_path, task=task)
+    shared = references / f"{task} {workload} {sorted(candidate.declared.items())}"
     plan = plan_certification(candidate, [subjects.installation(REFERENCE)], shared)
     pair = plan.reference_tasks[0], plan.candidate_task
-    for task in inner.next_tasks(plan, pair):
-        server(task.job.case.framework).run(task.job)
+    for each in inner.next_tasks(plan, pair):
+        server(each.job.case.framework).run(each.job)
     names = candidate.network.probes
     assert inner.sentence(plan, pair, method_for("float32")) == (
-        f" All {len(names)} inner tensors match, from {names[0]} to {names[-1]}."
+        f' All {len(names)} inner tensors match, from "{names[0]}" to "{names[-1]}".'
     ), (tmp_path / "candidate" / "inner" / EVENTS).read_text(encoding="utf-8")
 
 

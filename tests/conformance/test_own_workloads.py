@@ -50,8 +50,8 @@ def test_the_documented_error_message_is_the_reported_one(tmp_path: Path) -> Non
     (certificate,) = found.values()
     assert not certificate["passed"]
     for sentence in (
-        "The first difference is in the output logits: relative error 1.8e-04, ",
-        "The first inner tensor that differs is block0: relative error 8.9e-05; patch, before it, matches.",
+        'The first difference is in the output "logits": relative error 1.8e-04, ',
+        'The first inner tensor that differs is "block0": relative error 8.9e-05; "patch", before it, matches.',
     ):
         assert sentence in certificate["sentence"]
         assert sentence in DOCUMENTATION.read_text(encoding="utf-8")

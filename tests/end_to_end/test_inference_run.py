@@ -61,7 +61,7 @@ def test_a_forward_pass_that_differs_is_rejected_with_the_batch(steelyard: Steel
     own = ("--workloads", str(tmp_path / "mine"), "-w", "line", "--plain", "--json", "-f", "dummy", "-f", "fake")
     done = steelyard("certify", *own, "--task", "inference")
     assert done.returncode == 1
-    assert "the output logits of batch 1" in done.stdout
+    assert 'the output \\"logits\\" of batch 1' in done.stdout
 
 
 def test_an_optimizer_is_refused_for_an_inference(cli: CommandLine) -> None:

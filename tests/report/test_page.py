@@ -152,6 +152,15 @@ def test_a_certificate_has_its_details(rendered):
     assert inside == "Detail for Fake key recorded worst units 9 checks name error logits 1e-07"
 
 
+def test_what_the_table_says_of_a_certificate_opens_its_sentence(rendered, recorded_view):
+    links = [each for each in rendered.all("a") if each.attributes.get("href", "").startswith("#proof-")]
+    assert {each.words for each in links} == {"yes"}
+    places = {each.attributes["id"]: each.words for each in rendered.all("li") if "id" in each.attributes}
+    for contender in recorded_view.comparisons[0].contenders:
+        assert contender.proof.sentence in places[f"proof-{contender.case.id}"]
+    assert {each.attributes["href"][1:] for each in links} <= places.keys()
+
+
 def test_an_interval_is_explained_once(rendered):
     assert rendered.text().count("95 % confidence") == 1
 

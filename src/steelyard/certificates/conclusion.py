@@ -9,7 +9,17 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from steelyard.certificates import dumps, escalation, inner, kernels, record, references, sentences
+from steelyard.certificates import (
+    dumps,
+    escalation,
+    imports,
+    inner,
+    kernels,
+    looked_at,
+    record,
+    references,
+    sentences,
+)
 from steelyard.certificates.evidence import Comparisons, Evidence
 from steelyard.certificates.judgement import Judgement
 from steelyard.certificates.method import VERSION, method_for
@@ -46,10 +56,14 @@ def conclude(plan: CertificationPlan, known: Comparisons | None = None) -> Certi
     references disagree, fails too, but that certificate is not saved. UserError when a reference saved no tensors.
     """
     found = references.load(plan)
+    files, odd = imports.joined([found.imported, *map(imports.of_task, imports.of_candidate(plan))])
+    found = replace(found, imported=files)  # those of all processes
+    if odd:
+        return _certificate(plan, Judgement(False, sentences.changed_meanwhile(odd)), found)
     if failed := dumps.failure(plan.candidate_task):
         kind, message = failed
         certificate = _certificate(plan, Judgement(False, message), found)
-        return _saved(certificate) if kind == "implementation" else certificate
+        return _saved(certificate) if kind in ("implementation", "altered") else certificate
     if not found.agreed:
         layer = inner.sentence(plan, inner.of_references(plan), method_for("float64"))
         return _certificate(plan, Judgement(False, found.sentence + layer, (), found.agreement), found)
@@ -63,13 +77,25 @@ def conclude(plan: CertificationPlan, known: Comparisons | None = None) -> Certi
     if not settled.passed and by_rounding.findings:
         layer = inner.sentence(plan, escalation.rejected_on(evidence), evidence.limits)
         settled = replace(settled, sentence=settled.sentence + layer)
-    settled = _in_full_precision(plan, settled)
+    settled = _in_full_precision(plan, _in_full(plan, settled))
     certificate = _certificate(plan, settled, found, float64_error)
     if not settled.passed:
         return _saved(certificate)
     losses, limits = evidence.losses()
     outputs, output_limits = evidence.outputs()
     return _saved(replace(certificate, losses=losses, loss_limits=limits, outputs=outputs, output_limits=output_limits))
+
+
+def _in_full(plan: CertificationPlan, settled: Judgement) -> Judgement:
+    """Return the judgement whose sentence says on what it rests, or which further causes there are."""
+    if settled.passed:
+        return replace(
+            settled, sentence=sentences.located(settled.sentence, looked_at.parts(plan), looked_at.gaps(plan))
+        )
+    candidate, exporter = plan.candidate, plan.candidate.exporter
+    changing = candidate.job.case.optimizer.schedule.changes
+    title = exporter.title if exporter else ""
+    return replace(settled, sentence=sentences.in_context(settled, changing, title, candidate.installation.title))
 
 
 def _inner_tasks(evidence: Evidence) -> tuple[Task, ...]:
@@ -110,7 +136,8 @@ def _certificate(
     odd = f" {found.sentence}" if found.agreed and found.sentence else ""
     case = job.case
     rule = plan.reference_tasks[0].job.case.optimizer
-    worst, first = judgement.worst, judgement.first
+    first = judgement.first
+    worst = (judgement.deviation if judgement.passed else None) or judgement.worst
     return Certificate(
         key=plan.key, passed=judgement.passed, sentence=judgement.sentence + odd, framework=case.framework,
         version=candidate.installation.version, workload=case.workload, preset=case.preset, task=case.task,
@@ -126,4 +153,5 @@ def _certificate(
         method=VERSION, inputs=candidate.inputs, specification=specification_hash(job),
         implementation=implementation_hash(job), created=datetime.now(UTC).isoformat(timespec="seconds"),
         kernels=kernels.read(Path(job.folder)),
+        imported=found.imported, looked_at=looked_at.parts(plan), not_looked_at=looked_at.gaps(plan),
     )  # fmt: skip

@@ -5,11 +5,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from steelyard.certificates import imports
 from steelyard.certificates.plan import Task
 from steelyard.certificates.sources import digest
 from steelyard.certificates.tensors import Tensors
 from steelyard.errors import UserError
 from steelyard.files import atomic
+from steelyard.results import imported
 from steelyard_worker import protocol, tensors
 
 KEY = "saved-for.txt"
@@ -48,6 +50,7 @@ def kept(task: Task, key: str) -> bool:
     note = Path(task.job.folder) / KEY
     return (
         note.is_file()
+        and not imported.changed(imports.of_task(task))
         and note.read_text(encoding="utf-8") == digest(key, asdict(task.job))
         and all(map(atomic.is_intact, _dumps(task)))
     )

@@ -80,7 +80,8 @@ def settle(evidence: Evidence) -> tuple[Judgement, float | None]:
     if evidence.network.recursion and is_done(plan.likelihood_task):
         found = evidence.allowing(plan.likelihood_task)
         if found.passed:
-            return replace(found, sentence=_likelihood_sentence(evidence, found)), None
+            sentence = _likelihood_sentence(evidence, found)
+            return replace(found, sentence=sentence, deviation=evidence.by_rounding.worst), None
     if _only_signs_change(evidence):
         return _with_sign_changes(evidence), None
     return _by_draws(evidence), None
@@ -159,7 +160,8 @@ def _with_sign_changes(evidence: Evidence) -> Judgement:
         evidence.first_sign_changes(),
         plan.candidate.installation.title,
     )
-    return replace(found, sentence=f"{sentence} {sentences.same_on_few_samples(small)}")
+    sentence = f"{sentence} {sentences.same_on_few_samples(small)}"
+    return replace(found, sentence=sentence, deviation=evidence.by_rounding.worst)
 
 
 def _on_small_batches(evidence: Evidence) -> Judgement:
@@ -183,10 +185,10 @@ def _by_float64(evidence: Evidence) -> tuple[Judgement, float]:
     if relaxed.passed:
         terms = longest_sum_of(plan.candidate)
         signs = evidence.first_sign_changes()
-        sentence = sentences.same_in_float64(evidence.by_rounding, exact, precision, terms, signs)
+        sentence = sentences.same_in_float64(evidence.by_rounding, exact, relaxed, precision, terms, signs)
     else:
         sentence = sentences.different_in_own_precision(relaxed.findings, precision)
-    return replace(relaxed, sentence=sentence), exact.largest
+    return replace(relaxed, sentence=sentence, deviation=evidence.by_rounding.worst), exact.largest
 
 
 def _by_draws(evidence: Evidence) -> Judgement:

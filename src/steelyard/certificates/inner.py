@@ -14,12 +14,11 @@ from steelyard.certificates.plan import CertificationPlan, Task
 from steelyard.certificates.tensors import ADVERSARIAL, Array, Tensors
 from steelyard.errors import UserError
 from steelyard.files import atomic
-from steelyard_worker.case import INFERENCE
 from steelyard_worker.distances import l2_distance, l2_norm
 from steelyard_worker.protocol import Certify
 
 # Kinds of tensors (`tensors.Place`) whose deviation may come from the forward pass.
-IN_THE_FORWARD_PASS = ("first statistics", "output", "adversarial")
+IN_THE_FORWARD_PASS = ("first statistics", "output", "inference output", "adversarial")
 PREFIX = "inner/"
 # Folder of these processes, below that of the task whose inner tensors they save.
 FOLDER = "inner"
@@ -43,14 +42,10 @@ def of_references(plan: CertificationPlan) -> tuple[Task, Task]:
 def next_tasks(plan: CertificationPlan, pair: tuple[Task, Task]) -> tuple[Task, ...]:
     """Return those of `tasks` that must still run: none where the network lists no probes, or after they ran.
 
-    Inner tensors are those of a training. An inference runs the same layers, and its outputs are few.
+    A network that was exported has none: its runtime does not know the names.
     """
     reference, other = tasks(plan, pair)
-    if (
-        plan.candidate.job.case.task == INFERENCE
-        or not plan.candidate.network.probes
-        or Path(other.job.folder).is_dir()
-    ):
+    if plan.candidate.exporter or not plan.candidate.network.probes or Path(other.job.folder).is_dir():
         return ()
     return (other,) if _is_done(reference) else (reference, other)
 
@@ -80,7 +75,7 @@ def compare(
     known = [name for name in probes if PREFIX + name in exact and PREFIX + name in own]
     missing = [name for name in probes if name not in known]
     gap = sentences.missing_inner_tensors(missing) if missing else ""
-    usual = {PREFIX + name: name for name in known}
+    usual = {PREFIX + name: f'"{name}"' for name in known}
     labels = usual | {ADVERSARIAL + key: f"{name} on the adversarial batch" for key, name in usual.items()}
     before = ""
     for key in (key for key in labels if key in exact):

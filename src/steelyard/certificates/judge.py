@@ -21,8 +21,11 @@ from steelyard.certificates.method import (
 )
 from steelyard.certificates.scales import Scale, after_chaos
 from steelyard.certificates.tensors import Place, Tensors, expected_shapes, is_loss, places, state_step
-from steelyard_worker.distances import l2_distance, start_of
+from steelyard_worker.distances import change, l2_distance, start_of
 from steelyard_worker.network import Network
+
+# A ratio to the reference is told if it is this far from 1 and leaves no more than this share of the difference unexplained.
+LEAST_RATIO, LEAST_RATIO_OF_ONE, RATIO_REST = 0.005, 0.5, 0.1
 
 
 def compare(
@@ -46,6 +49,9 @@ def compare(
     findings = tuple(
         _finding(key, place, scales[key], l2_distance(candidate[key], reference[key]), limits, extra.get(key, 0.0))
         for key, place in ordered.items()
+    )
+    findings = tuple(
+        each if each.passed else replace(each, ratio=_ratio(each.key, candidate, reference)) for each in findings
     )
     if not network.likelihood:
         findings = tuple(_as_a_likelihood(each, scales[each.key].norm) for each in findings)
@@ -82,6 +88,21 @@ def _finding(key: str, place: Place, scale: Scale, distance: float, limits: Meth
     counted = 0.0 if error <= unavoidable else error - unavoidable
     allowed = max(limits.limit * level, limits.allowance, allowance)
     return Finding(key, place.label, place.heading, place.kind, counted, level, allowed, unavoidable, scale.in_nats)
+
+
+def _ratio(key: str, candidate: Tensors, reference: Tensors) -> float | None:
+    """Return the least-squares ratio of a tensor to the reference's where it explains the error, and differs from 1 visibly.
+
+    That of a single number always does, so it counts only where the number is about zero, twice as large, or more.
+    """
+    own, exact = (np.asarray(change(each, key), np.float64).reshape(-1) for each in (candidate, reference))
+    square = float(exact @ exact)
+    if not square or not np.isfinite(own).all():
+        return None
+    ratio = float(own @ exact) / square
+    rest = l2_distance(own, ratio * exact) / square**0.5
+    visible = LEAST_RATIO_OF_ONE if exact.size == 1 else LEAST_RATIO
+    return ratio if abs(ratio - 1) >= visible and rest <= RATIO_REST * abs(ratio - 1) else None
 
 
 def _as_a_likelihood(finding: Finding, norm: float) -> Finding:

@@ -12,7 +12,8 @@ class Finding:
 
     `key` is the name in the dump, `label` the name in words; `stage` and `kind` as in `tensors.Place`. `in_nats`: the errors of
     this loss are in nats (`scales.Scale`). `small_in_nats`: they are not, because the network does not declare its loss as a
-    likelihood, and in nats the error would be within the limit.
+    likelihood, and in nats the error would be within the limit. `ratio`: of the tensor to the reference's, least squares, where
+    that explains most of an error beyond the limit (of a state, of its change since the start); else None.
     """
 
     key: str
@@ -25,6 +26,7 @@ class Finding:
     unavoidable: float = 0.0
     in_nats: bool = False
     small_in_nats: bool = False
+    ratio: float | None = None
 
     @property
     def units(self) -> float:
@@ -48,13 +50,15 @@ class Judgement:
     """The findings for all tensors in causal order, and their result in words (`sentence`).
 
     There are no findings where names or shapes differ. `agreement`: the largest relative difference between the two float64
-    references; None with one reference.
+    references; None with one reference. `deviation`: the largest by rounding alone, which the sentence names, where more is
+    allowed.
     """
 
     passed: bool
     sentence: str
     findings: tuple[Finding, ...] = ()
     agreement: float | None = None
+    deviation: Finding | None = None
 
     @property
     def first(self) -> Finding | None:

@@ -8,6 +8,7 @@ from typing import Any
 from steelyard.certificates.sources import digest
 from steelyard.files import atomic
 from steelyard.files.paths import cache_folder
+from steelyard.results import imported
 
 # Format 5: the fields of Certificate as one JSON object, and their hash. Format 4 had no strategy, format 3 no outputs, format 2
 # no hash; in format 1, `float64_error` was called `exact`.
@@ -27,6 +28,8 @@ class Certificate:
     `outputs` and `output_limits` are the same for the fingerprints of an inference's outputs, by batch and output
     (`inference1/logits`). `task`: training or inference.
     `strategy`: over what it was spread.
+    `imported`: path -> SHA-256 of what its processes imported from elsewhere; the certificate is valid while these files are so.
+    `looked_at` and `not_looked_at`: what was compared and what was not, in words.
     `declared`: how the update rule differs from the canonical formula. `key`: hash of everything that decides.
     `kernels`: how often oneDNN ran what in which precision at the batch that is timed, from its own log; empty where it ran
     nothing, or there is no log: nothing is known of the kernels then, nor of other libraries' kernels.
@@ -66,6 +69,9 @@ class Certificate:
     implementation: str
     created: str
     kernels: dict[str, int] = field(default_factory=dict)
+    imported: dict[str, str] = field(default_factory=dict)
+    looked_at: tuple[str, ...] = ()
+    not_looked_at: tuple[str, ...] = ()
 
     def to_json(self) -> str:
         """Return the record as JSON text."""
@@ -107,9 +113,9 @@ def load_all() -> list[Certificate]:
 
 
 def find(key: str) -> Certificate | None:
-    """Return the certificate with this key; None when there is none or it cannot be read."""
+    """Return the certificate with this key; None when there is none, it cannot be read, or an imported file is another one."""
     try:
         found = Certificate.from_json((folder() / f"{key}.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
-    return found if found.key == key else None
+    return found if found.key == key and not imported.changed(found.imported) else None

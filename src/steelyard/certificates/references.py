@@ -5,17 +5,18 @@ All candidates with the same specification, inputs and form of the update rule s
 
 import shutil
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from steelyard.certificates import dumps, judge, record, sentences
+from steelyard.certificates import dumps, imports, judge, record, sentences
 from steelyard.certificates.judgement import Judgement
 from steelyard.certificates.method import PERTURBATIONS
 from steelyard.certificates.plan import CertificationPlan
 from steelyard.certificates.scales import Scale, measure_scales
 from steelyard.errors import UserError
 from steelyard.files import atomic
+from steelyard.results import imported
 from steelyard_worker import tensors
 
 
@@ -25,7 +26,7 @@ class References:
 
     `agreed`: whether two references match; `sentence`: which reference differs from the others, and how; empty where none does.
     `agreement`: the largest relative difference of those that match, None with one reference; `titles`: their names; `scales`:
-    how the error of each tensor is measured.
+    how the error of each tensor is measured. `imported`: what their processes imported from elsewhere (`imports`).
     """
 
     agreed: bool
@@ -33,6 +34,7 @@ class References:
     agreement: float | None
     titles: tuple[str, ...]
     scales: dict[str, Scale]
+    imported: dict[str, str] = field(default_factory=dict)
 
 
 def reference_folder(plan: CertificationPlan) -> Path:
@@ -41,8 +43,14 @@ def reference_folder(plan: CertificationPlan) -> Path:
 
 
 def has_reference(plan: CertificationPlan) -> bool:
-    """Return whether the references are cached, so that their tasks need not run."""
-    return atomic.is_intact(reference_folder(plan))
+    """Return whether the references are cached, so that their tasks need not run; those of other imported files are deleted."""
+    folder = reference_folder(plan)
+    if not atomic.is_intact(folder):
+        return False
+    if imported.changed(tensors.read_meta(folder).get("imported", {})):
+        forget(plan)
+        return False
+    return True
 
 
 def forget(plan: CertificationPlan) -> None:
@@ -85,7 +93,10 @@ def _summarise(plan: CertificationPlan, folder: Path) -> None:
         name: judge.compare_references(network, reference, scales, dumps.read(task, 0))
         for name, task in zip(titles, others, strict=True)
     }
-    meta: dict[str, Any] = asdict(_agreement(title, compared, scales))
+    files, odd = imports.joined(map(imports.of_task, plan.reference_tasks))
+    if odd:
+        raise UserError(sentences.changed_meanwhile(odd))
+    meta: dict[str, Any] = asdict(replace(_agreement(title, compared, scales), imported=files))
     tensors.write(folder, reference, meta)
 
 

@@ -110,13 +110,13 @@ def _place(key: str, ranks: Mapping[str, int], statistics: set[str]) -> Place:
         return Place(3, 0, "loss", "loss", "the loss", "loss")
     if match["batch"]:
         number, name = int(match["batch"]), match["of_batch"]
-        return Place(2, number, "outputs", "outputs", f"the output {name} of batch {number}", "inference output")
+        return Place(2, number, "outputs", "outputs", f'the output "{name}" of batch {number}', "inference output")
     name = match["part"]
     if match[1] == "grad":
-        return Place(4, len(ranks) - ranks[name], "gradients", "gradients", f"the gradient of {name}", "gradient")
+        return Place(4, len(ranks) - ranks[name], "gradients", "gradients", f'the gradient of "{name}"', "gradient")
     if match[1] == "output":
-        return Place(2, 0, "outputs", "outputs", f"the output {name}", "output")
-    return Place(_LAST, 0, "inference", "inference", f"the output {name} in inference after training", "inference")
+        return Place(2, 0, "outputs", "outputs", f'the output "{name}"', "output")
+    return Place(_LAST, 0, "inference", "inference", f'the output "{name}" in inference after training', "inference")
 
 
 def _in_an_extra_step(place: Place, prefix: str) -> Place:
@@ -133,12 +133,12 @@ def _in_an_extra_step(place: Place, prefix: str) -> Place:
 
 def _state(step: int, name: str, ranks: Mapping[str, int], statistics: set[str]) -> Place:
     if not step:
-        return Place(0, ranks[name], "", "initial state", f"{name} before the first step", "initial state")
+        return Place(0, ranks[name], "", "initial state", f'"{name}" before the first step', "initial state")
     after = f"after {step} step{'s' if step > 1 else ''}"
     pool = f"statistics {after}" if name in statistics else ""
     if step == 1 and name in statistics:
-        return Place(1, ranks[name], pool, after, f"{name} {after}", "first statistics")
-    return Place(10 * step + 1, ranks[name], pool, after, f"{name} {after}", "state")
+        return Place(1, ranks[name], pool, after, f'"{name}" {after}', "first statistics")
+    return Place(10 * step + 1, ranks[name], pool, after, f'"{name}" {after}', "state")
 
 
 def expected_shapes(network: Network, reference: Tensors) -> dict[str, tuple[int, ...]]:

@@ -14,6 +14,7 @@ from steelyard.files import atomic
 from steelyard.files.paths import cache_folder
 from steelyard.inputs.data.synthetic import synthesise
 from steelyard.measure import launch
+from steelyard.results import imported
 from steelyard.results.trials import Trial
 from steelyard_worker import tensors
 from steelyard_worker.case import Case, Settings
@@ -59,6 +60,8 @@ def with_networks(job: Job, environments: Mapping[str, Environment], folder: Pat
             raise ExportError(*trial.error)
         shutil.copytree(trial.folder, partial, dirs_exist_ok=True)
 
+    if atomic.is_intact(place) and imported.changed(imported.of_process(place)):
+        shutil.rmtree(place)  # of other files that the implementation imports
     if atomic.is_intact(place) and not _is_unaltered(place):
         notice(f"{place} was changed or damaged after it was written, so it is not used.")
         shutil.rmtree(place)

@@ -10,7 +10,7 @@ from steelyard.files import json_lines
 from steelyard.measure import jobs
 from steelyard.measure.session import Session
 from steelyard.plan.run_plan import Group
-from steelyard.results import record, run_folders, trials
+from steelyard.results import imported, record, run_folders, trials
 from steelyard.results.facts import Reused
 from steelyard.results.record import RunRecord
 from steelyard.results.trials import Trial
@@ -77,9 +77,13 @@ def _ids(group: Group) -> list[str]:
 
 
 def _rounds_of(folder: Path, group: Group) -> list[Trial]:
-    """Return the finished trials of a group's cases, if each case has those of the least number of rounds."""
+    """Return the finished trials of a group's cases, if each case has those of the least number of rounds.
+
+    Left out are those that imported a file from elsewhere that is another one now.
+    """
     ids = {*_ids(group)}
     found = [each for each in trials.read_all(folder)[0] if each.done and each.job.case.id in ids]
+    found = [each for each in found if not imported.changed(each.imported or {})]
     least = group.protocol.rounds_min
     enough = all(len({each.job.round for each in found if each.job.case.id == case_id}) >= least for case_id in ids)
     return found if enough else []

@@ -10,7 +10,7 @@ from steelyard.console import Screen
 from steelyard.environments import Environment, setup
 from steelyard.errors import UserError
 from steelyard.plan.run_plan import RunPlan
-from steelyard.results import record, run_folders
+from steelyard.results import imported, record, run_folders
 from steelyard.results.record import RunRecord
 from steelyard.statistics.sentences import listed
 from steelyard_worker.protocol import METHOD
@@ -43,6 +43,8 @@ def since_last(plan: RunPlan, runs: Path, screen: Screen) -> Since:
         return Since(name, f"Run {name} had no environment for {listed(sorted(known.unavailable))}.")
     if found := _changed_files(plan, known):
         return Since(name, f"The files of {listed(found)} have changed since run {name}.")
+    if path := imported.changed(imported.of_run(runs / name)):
+        return Since(name, f"{path}, which is imported, has changed since run {name}.")
     made = setup.begin(plan, screen).results()
     now = {each: setup.facts(found) if isinstance(found, Environment) else {} for each, found in made.items()}
     changes = [change for each in now for change in _changes(each, known.environments.get(each, {}), now[each])]

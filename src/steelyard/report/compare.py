@@ -213,9 +213,14 @@ def _what_changed(before: View, after: View, old: Contender, new: Contender) -> 
     if others:
         more = f" and {len(others) - MOST_NAMES} more" if len(others) > MOST_NAMES else ""
         found.append(f"other versions of {', '.join(others[:MOST_NAMES])}{more}")
-    if old.proof.details.get("implementation") != new.proof.details.get("implementation"):
+    if _implementation(old) != _implementation(new):
         found.append("other implementation files")
     return ", ".join(found)
+
+
+def _implementation(of: Contender) -> tuple[Any, list[str]]:
+    """Return the hash of its implementation, and those of what that imports from elsewhere, wherever those files are."""
+    return of.proof.details.get("implementation"), sorted(of.proof.details.get("imported", {}).values())
 
 
 def _packages(view: View, environment: str) -> dict[str, str]:

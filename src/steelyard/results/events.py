@@ -88,6 +88,13 @@ class Outputs:
 
 
 @dataclass(frozen=True)
+class Imported:
+    """Path -> SHA-256 of what was imported from outside of the environment, the worker and the workload's folder."""
+
+    files: dict[str, str]
+
+
+@dataclass(frozen=True)
 class PhaseMemory:
     """The peak memory of one phase of a process, bytes; None where it is not known."""
 
@@ -193,7 +200,7 @@ class Done:
 # Event -> what a trial needs of it. Other events are for others.
 EVENTS: dict[str, Any] = {
     "hello": Hello, "applied": Applied, "phase": Phase, "samples": Block, "epoch": Shapes, "evaluated": Evaluated,
-    "outputs": Outputs, "exchanged": Exchanged, "memory": Memory, "profiled": Profiled, "graph": GraphStage,
+    "outputs": Outputs, "imported": Imported, "exchanged": Exchanged, "memory": Memory, "profiled": Profiled, "graph": GraphStage,
     "all-reduce": Reduced, "staleness": Staleness, "warning": Warned, "error": Error, "done": Done,
 }  # fmt: skip
 

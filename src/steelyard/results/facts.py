@@ -92,3 +92,4 @@ class Judged(CertificateFacts, total=False):
     loss_limits: list[float]
     outputs: dict[str, float]
     output_limits: dict[str, float]
+    imported: dict[str, str]

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from steelyard.results.first_losses import deviation
+from steelyard.results import first_losses, imported
 from steelyard.results.quantities import Quantity
 from steelyard.results.trials import Trial
 from steelyard_worker.case import Case
@@ -18,7 +18,7 @@ DEVIATES = "deviation"
 class RoundResults:
     """Trials by case id and round. A later attempt at a round replaces an earlier one, regardless of the order of adding.
 
-    `certificates` are by case id. A trial whose first losses are not the certified ones counts as failed.
+    `certificates` are by case id. A trial whose first losses or imported files are not the certified ones counts as failed.
     """
 
     certificates: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -27,7 +27,9 @@ class RoundResults:
     def add(self, trial: Trial) -> Trial:
         """Add an ended trial; returns it as it counts."""
         rounds, job = self.latest[trial.job.case.id], trial.job
-        if trial.done and (sentence := deviation(trial, self.certificates.get(job.case.id, {}))):
+        certificate = self.certificates.get(job.case.id, {})
+        checks = imported.deviation, first_losses.deviation
+        if trial.done and (sentence := next(filter(None, (each(trial, certificate) for each in checks)), "")):
             trial = replace(trial, done=False, error=(DEVIATES, sentence))
         if job.round not in rounds or rounds[job.round].job.attempt <= job.attempt:
             rounds[job.round] = trial

@@ -18,6 +18,7 @@ from steelyard.results.events import (
     Exchanged,
     GraphStage,
     Hello,
+    Imported,
     Memory,
     Outputs,
     Phase,
@@ -66,6 +67,7 @@ class Trial:
 
     `outputs`: fingerprints by batch and output, such as `inference1/logits`. `shapes`: of the batches, by epoch. `memory`: by
     phase, such as `import` or `counted`. `others`: the records of the other ranks; None where one of them cannot be used.
+    `imported`: path -> SHA-256 of what was imported from elsewhere (`results.imported`); None where that was not recorded.
     """
 
     folder: Path
@@ -91,6 +93,7 @@ class Trial:
     error: tuple[str, str] | None = None
     done: bool = False
     others: "tuple[Trial, ...] | None" = ()
+    imported: dict[str, str] | None = None
 
     @property
     def batch(self) -> int:
@@ -297,6 +300,8 @@ def replay(folder: Path, job: Job, events: Iterable[dict[str, Any]]) -> Trial:
                 found["shapes"][shapes.epoch] = shapes
             case Outputs(batch, fingerprints):
                 outputs |= {f"inference{batch}/{name}": value for name, value in fingerprints.items()}
+            case Imported(files):
+                found["imported"] = files
             case Exchanged() as exchanged:
                 found["exchanged"] = exchanged
             case Profiled() as profiled:

@@ -49,6 +49,9 @@ class Predictor(Protocol):
     def state(self) -> dict[str, Array]:
         """Return every tensor that the network names, statistics included, canonical."""
 
+    def inner(self, batch: Any, names: Collection[str]) -> dict[str, Array]:
+        """Run forward in inference mode; return the inner tensors as a trainer's does. An adapter may lack this method."""
+
 
 class Trainer(Protocol):
     """One network with its weights and its optimizer, in the framework's own tensors.

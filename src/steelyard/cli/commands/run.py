@@ -20,7 +20,7 @@ from steelyard.host import of_another
 from steelyard.plan import resolve
 from steelyard.plan.options import Options
 from steelyard.plan.run_plan import RunPlan
-from steelyard.results import durations, record, run_folders, shared
+from steelyard.results import durations, imported, record, run_folders, shared
 from steelyard.results.record import RunRecord
 from steelyard.results.shared import Shared, without_password
 
@@ -192,6 +192,8 @@ def _check_same(folder: Path, known: RunRecord, done: str, fingerprint: str) -> 
         reason = f"Run {name} was started with different measuring code"
     elif changed := resolve.changed_files(known.plan):
         reason = f"The files of {', '.join(changed)} have changed since run {name} was started"
+    elif not known.nodes and (path := imported.changed(imported.of_run(folder))):
+        reason = f"{path}, which its processes imported, has changed since run {name} was started"
     elif known.machine and known.machine != (fingerprint or host.describe().fingerprint()):
         reason = f"Run {name} was started on another machine, or this machine has changed"
         if known.nodes:

@@ -196,6 +196,12 @@ class Predictor:
         """Return every tensor."""
         return dict(self._parameters)
 
+    def inner(self, batch: Batch, names: Collection[str]) -> dict[str, Array]:
+        """Forward, with what the implementation passes to `probe`."""
+        with probes.collected() as found:
+            self._forward(batch)
+        return {name: np.asarray(found[name]) for name in found.keys() & names}
+
 
 class Trainer(Predictor):
     """Plain SGD with momentum, or Adam in its canonical form, in NumPy."""
@@ -247,12 +253,6 @@ class Trainer(Predictor):
         """Forward only, in half the time of a step."""
         self._adapter.pass_step(0.5)
         return self._forward(batch)
-
-    def inner(self, batch: Batch, names: Collection[str]) -> dict[str, Array]:
-        """Forward, with what the implementation passes to `probe`."""
-        with probes.collected() as found:
-            self._forward(batch)
-        return {name: np.asarray(found[name]) for name in found.keys() & names}
 
 
 def cause(fault: str, folder: Path = Path()) -> None:

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 import jax
 import numpy as np
 
+from steelyard_worker import probes
 from steelyard_worker.frameworks import named_tensors
 from steelyard_worker.frameworks.jax import layouts
 from steelyard_worker.frameworks.jax.layers import Choices, Layers
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
     from types import ModuleType
 
     from steelyard_worker.batches import Batch
@@ -76,6 +77,18 @@ class Predictor:
     def outputs(self, batch: Tensors) -> dict[str, Array]:
         """Forward in inference mode."""
         return to_numpy(self.infer(batch))
+
+    def inner(self, batch: Tensors, names: Collection[str]) -> dict[str, Array]:
+        """Run forward in inference mode, with the inner tensors as its results."""
+        return self._inner(self.tensors, batch, names, training=False)
+
+    def _inner(self, tensors: Tensors, batch: Tensors, names: Collection[str], training: bool) -> dict[str, Array]:
+        def collect(tensors: Tensors, batch: Tensors) -> Tensors:
+            with probes.collected() as found:
+                self._forward(tensors, batch, training=training)
+            return {name: found[name] for name in found.keys() & names}
+
+        return to_numpy(jax.jit(collect)(tensors, batch))
 
     def state(self) -> dict[str, Array]:
         """Return every tensor that the network names, canonical."""

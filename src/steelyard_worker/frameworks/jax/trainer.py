@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import jax
 import numpy as np
 
-from steelyard_worker import dropout, probes
+from steelyard_worker import dropout
 from steelyard_worker.frameworks.jax import optimizers
 from steelyard_worker.frameworks.jax.layers import RANDOM
 from steelyard_worker.frameworks.jax.predictor import Predictor, to_numpy
@@ -107,13 +107,7 @@ class Trainer(Predictor):
 
     def inner(self, batch: Tensors, names: Collection[str]) -> dict[str, Array]:
         """Run forward in training mode, with the inner tensors as its results."""
-
-        def collect(tensors: Tensors, batch: Tensors) -> Tensors:
-            with probes.collected() as found:
-                self._forward(tensors, batch, training=True)
-            return {name: found[name] for name in found.keys() & names}
-
-        return to_numpy(jax.jit(collect)(self._all, batch))
+        return self._inner(self._all, batch, names, training=True)
 
     def state(self) -> dict[str, Array]:
         """Return every tensor that the network names, canonical."""

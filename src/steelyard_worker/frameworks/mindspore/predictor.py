@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -12,14 +13,15 @@ import numpy as np
 from mindspore import Parameter, Tensor, nn
 from mindspore.nn.utils import no_init_parameters
 
-from steelyard_worker import dropout
+from steelyard_worker import dropout, probes
 from steelyard_worker.exchange import Signature
 from steelyard_worker.frameworks import named_tensors
 from steelyard_worker.frameworks.mindspore import cells, recurrent
+from steelyard_worker.probes import probe
 from steelyard_worker.protocol import Refusal
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
     from types import ModuleType
 
     from steelyard_worker.batches import Batch
@@ -77,6 +79,16 @@ class Predictor:
         names = self._implementation.OUTPUTS[: len(outputs)]
         return dict(zip(names, map(to_numpy, outputs), strict=True))
 
+    def inner(self, batch: Tensors, names: Collection[str]) -> dict[str, Array]:
+        """Run forward in the mode of the cell, always in PyNative mode; the output of a cell counts under the cell's name."""
+        mindspore.set_context(mode=mindspore.PYNATIVE_MODE)
+        with probes.collected() as found:
+            for name, cell in self._cell.cells_and_names():
+                if name in names:
+                    cell.register_forward_hook(partial(_keep, name))
+            self._cell(*batch[: len(self._implementation.INPUTS)])
+        return {name: to_numpy(found[name]) for name in found.keys() & names}
+
     def export(self, batch: Tensors, path: Path) -> Signature:
         """Write the cell as an ONNX file for batches of this shape; Refusal: an operator has no counterpart."""
         outputs = tuple(self.outputs(batch))
@@ -107,3 +119,10 @@ def load(named: dict[str, Parameter], network: Network, weights: Mapping[str, Ar
 def to_numpy(tensor: Tensor) -> Array:
     """Return a tensor as an array with its own memory."""
     return np.array(tensor.asnumpy())
+
+
+def _keep(name: str, cell: nn.Cell, inputs: Any, output: Any) -> None:
+    """Keep the output of a cell; not where it has several."""
+    del cell, inputs
+    if isinstance(output, Tensor):
+        probe(name, output)

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import mindspore
 import numpy as np
 from mindspore import Tensor
 
-from steelyard_worker import dropout, probes
+from steelyard_worker import dropout
 from steelyard_worker.frameworks.mindspore import cells, layers, optimizers
 from steelyard_worker.frameworks.mindspore.predictor import Predictor, to_numpy
-from steelyard_worker.probes import probe
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Mapping
     from types import ModuleType
-
-    from mindspore import nn
 
     from steelyard_worker.case import Optimizer, Settings
     from steelyard_worker.frameworks.base import Array
@@ -97,20 +93,3 @@ class Trainer(Predictor):
         found = super().outputs(batch[: len(self._implementation.INPUTS)])
         self._cell.set_train(True)
         return found
-
-    def inner(self, batch: Tensors, names: Collection[str]) -> dict[str, Array]:
-        """Run forward in training mode, always in PyNative mode; the output of a cell counts under the cell's name."""
-        mindspore.set_context(mode=mindspore.PYNATIVE_MODE)
-        with probes.collected() as found:
-            for name, cell in self._cell.cells_and_names():
-                if name in names:
-                    cell.register_forward_hook(partial(_keep, name))
-            self._cell(*batch[: len(self._implementation.INPUTS)])
-        return {name: to_numpy(found[name]) for name in found.keys() & names}
-
-
-def _keep(name: str, cell: nn.Cell, inputs: Any, output: Any) -> None:
-    """Keep the output of a cell; not where it has several."""
-    del cell, inputs
-    if isinstance(output, Tensor):
-        probe(name, output)

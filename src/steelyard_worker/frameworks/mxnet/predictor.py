@@ -8,13 +8,14 @@ import mxnet as mx
 import numpy as np
 from mxnet import gluon, nd
 
-from steelyard_worker import dropout
+from steelyard_worker import dropout, probes
 from steelyard_worker.case import OWN
 from steelyard_worker.frameworks.mxnet import layers, recurrent
+from steelyard_worker.probes import probe
 from steelyard_worker.protocol import Refusal
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
     from pathlib import Path
     from types import ModuleType
 
@@ -163,6 +164,20 @@ class Predictor:
         names = self._outputs[: len(outputs)]  # the last names may belong to heads that only some presets have
         return dict(zip(names, (output.asnumpy() for output in outputs), strict=True))
 
+    def inner(self, batch: tuple[NDArray, ...], names: Collection[str]) -> dict[str, Array]:
+        """Run forward in inference mode, always operator by operator; the output of a block counts under the block's prefix."""
+        self._network.hybridize(active=False)
+        self.forward.fit(shapes_of(batch))
+
+        def hook(block: gluon.Block) -> None:
+            if block.prefix.rstrip(".") in names:
+                block.register_forward_hook(keep)
+
+        with probes.collected() as found:
+            self._network.apply(hook)
+            self._network(*batch)
+        return {name: found[name].asnumpy() for name in found.keys() & names}
+
     def export(self, batch: tuple[NDArray, ...], path: Path) -> Signature:
         """Write the graph as an ONNX file for batches of this shape; Refusal: an operator has no counterpart."""
         from steelyard_worker.frameworks.mxnet import export  # it needs the package onnx
@@ -190,3 +205,10 @@ def hybridized(block: gluon.HybridBlock, settings: Settings) -> gluon.HybridBloc
     if settings.mode == "hybridized":
         block.hybridize(static_alloc=True, static_shape=settings.knobs["shapes"] == "static")
     return block
+
+
+def keep(block: gluon.Block, inputs: Any, output: Any) -> None:
+    """Keep the output of a block; not where it has several."""
+    del inputs
+    if isinstance(output, nd.NDArray):
+        probe(block.prefix.rstrip("."), output)

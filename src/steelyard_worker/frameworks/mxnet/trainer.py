@@ -11,9 +11,8 @@ from mxnet import autograd, nd
 
 from steelyard_worker import dropout, probes
 from steelyard_worker.frameworks.mxnet import layers, optimizers
-from steelyard_worker.frameworks.mxnet.predictor import Forward, Predictor, shapes_of
+from steelyard_worker.frameworks.mxnet.predictor import Forward, Predictor, keep, shapes_of
 from steelyard_worker.frameworks.mxnet.running_statistics import RunningStatistics
-from steelyard_worker.probes import probe
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -128,7 +127,7 @@ class Trainer(Predictor):
 
         def hook(block: gluon.Block) -> None:
             if block.prefix.rstrip(".") in names:
-                block.register_forward_hook(_keep)
+                block.register_forward_hook(keep)
 
         with probes.collected() as found, autograd.train_mode():
             network.apply(hook)
@@ -138,10 +137,3 @@ class Trainer(Predictor):
     def state(self) -> dict[str, Array]:
         """Return parameters and batch-norm statistics, with the canonical running variances."""
         return super().state() | self._statistics.canonical()
-
-
-def _keep(block: gluon.Block, inputs: Any, output: Any) -> None:
-    """Keep the output of a block; not where it has several."""
-    del inputs
-    if isinstance(output, nd.NDArray):
-        probe(block.prefix.rstrip("."), output)

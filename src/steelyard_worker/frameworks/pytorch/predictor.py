@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
-from steelyard_worker import dropout
+from steelyard_worker import dropout, probes
 from steelyard_worker.frameworks import named_tensors
 from steelyard_worker.frameworks.pytorch import layers
 from steelyard_worker.frameworks.pytorch import settings as process
+from steelyard_worker.probes import probe
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
     from pathlib import Path
     from types import ModuleType
 
@@ -82,6 +84,16 @@ class Predictor:
         """Forward in inference mode."""
         return {name: to_numpy(tensor) for name, tensor in self.infer(batch).items()}
 
+    @torch.no_grad()
+    def inner(self, batch: Tensors, names: Collection[str]) -> dict[str, Array]:
+        """Run forward in the mode of the module, always eagerly; the output of a module counts under the module's name."""
+        with probes.collected() as found:
+            for name, module in self._module.named_modules():
+                if name in names:
+                    module.register_forward_hook(partial(_keep, name))
+            self._outputs(batch)
+        return {name: to_numpy(found[name]) for name in found.keys() & names}
+
     def export(self, batch: Tensors, path: Path) -> Signature:
         """Write the module as an ONNX file for batches of this shape."""
         from steelyard_worker.frameworks.pytorch import export  # PyTorch's exporter takes long to import
@@ -112,3 +124,10 @@ def fill(named: Tensors, weights: Mapping[str, Array]) -> None:
 def to_numpy(tensor: torch.Tensor) -> Array:
     """Return a tensor as an array in host memory."""
     return tensor.detach().cpu().contiguous().numpy()
+
+
+def _keep(name: str, module: nn.Module, inputs: Any, output: Any) -> None:
+    """Keep a copy of a module's output, because the next module may work in place; not where it has several."""
+    del module, inputs
+    if isinstance(output, torch.Tensor):
+        probe(name, output.clone())

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
-from steelyard_worker import dropout, probes
+from steelyard_worker import dropout
 from steelyard_worker.frameworks.pytorch import layers, optimizers, recomputation
 from steelyard_worker.frameworks.pytorch import settings as process
 from steelyard_worker.frameworks.pytorch.predictor import COUNTER, Predictor, fill, to_numpy
-from steelyard_worker.probes import probe
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Mapping
     from types import ModuleType
-
-    from torch import nn
 
     from steelyard_worker.case import Optimizer, Settings
     from steelyard_worker.frameworks.base import Array
@@ -104,20 +100,3 @@ class Trainer(Predictor):
         outputs = self._outputs(batch)
         self._module.train()
         return {name: to_numpy(tensor) for name, tensor in outputs.items()}
-
-    @torch.no_grad()
-    def inner(self, batch: Tensors, names: Collection[str]) -> dict[str, Array]:
-        """Run forward in training mode, always eagerly; the output of a module counts under the module's name."""
-        with probes.collected() as found:
-            for name, module in self._module.named_modules():
-                if name in names:
-                    module.register_forward_hook(partial(_keep, name))
-            self._outputs(batch)
-        return {name: to_numpy(found[name]) for name in found.keys() & names}
-
-
-def _keep(name: str, module: nn.Module, inputs: Any, output: Any) -> None:
-    """Keep a copy of a module's output, because the next module may work in place; not where it has several."""
-    del module, inputs
-    if isinstance(output, torch.Tensor):
-        probe(name, output.clone())

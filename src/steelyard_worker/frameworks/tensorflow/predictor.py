@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import tensorflow as tf
 
+from steelyard_worker import probes
 from steelyard_worker.frameworks import named_tensors
 from steelyard_worker.frameworks.tensorflow import layouts
 from steelyard_worker.tensors import ALIGNMENT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Mapping
     from types import ModuleType
 
     from steelyard_worker.batches import Batch
@@ -39,7 +40,7 @@ class Predictor:
         self._kinds = {parameter.name: parameter.kind for parameter in network.parameters}
         self._network = network
         load(self._named, network, weights)
-        self.infer = wrap(self._outputs)
+        self._wrap, self.infer = wrap, wrap(self._outputs)
         """Forward in inference mode; the outputs stay tensors."""
 
     def put(self, batch: Batch) -> Tensors:
@@ -67,6 +68,18 @@ class Predictor:
     def outputs(self, batch: Tensors) -> dict[str, Array]:
         """Forward in inference mode."""
         return {name: tensor.numpy() for name, tensor in self.infer(batch).items()}
+
+    def inner(self, batch: Tensors, names: Collection[str]) -> dict[str, Array]:
+        """Run forward in inference mode, as the mode runs it, with the inner tensors as its results."""
+        return self._inner(batch, names, training=False)
+
+    def _inner(self, batch: Tensors, names: Collection[str], training: bool) -> dict[str, Array]:
+        def collect(batch: Tensors) -> Tensors:
+            with probes.collected() as found:
+                self._outputs(batch, training=training)
+            return {name: found[name] for name in found.keys() & names}
+
+        return {name: tensor.numpy() for name, tensor in self._wrap(collect)(batch).items()}
 
     def state(self) -> dict[str, Array]:
         """Return parameters and batch-norm statistics, canonical."""

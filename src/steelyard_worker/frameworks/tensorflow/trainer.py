@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import tensorflow as tf
 
-from steelyard_worker import probes
 from steelyard_worker.frameworks.tensorflow import mistakes, optimizers
 from steelyard_worker.frameworks.tensorflow.predictor import Predictor, load
 
@@ -58,13 +57,7 @@ class Learner(Predictor):
 
     def inner(self, batch: Tensors, names: Collection[str]) -> dict[str, Array]:
         """Run forward in training mode, as the mode runs it, with the inner tensors as its results."""
-
-        def collect(batch: Tensors) -> Tensors:
-            with probes.collected() as found:
-                self._outputs(batch, training=True)
-            return {name: found[name] for name in found.keys() & names}
-
-        return {name: tensor.numpy() for name, tensor in self._wrap(collect)(batch).items()}
+        return self._inner(batch, names, training=True)
 
     def _load(self, weights: Mapping[str, Array]) -> None:
         """Assign weights to the variables, which the functions that were traced have captured."""
