@@ -21,9 +21,7 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 KIND = "rule"
-# After these steps the tensors are saved; the last one is the number of steps.
-SAVED = (1, 2, 5, 10, 20, 50, 100, 200)
-STEPS = SAVED[-1]
+STEPS = 200
 # The rule is checked with its own constants, and once more with a learning rate and a weight decay that show in every step: a
 # usual weight decay at a usual rate changes a weight by less than its rounding.
 OWN, STRONG = "own", "strong"
@@ -31,16 +29,16 @@ STRONG_RATE, STRONG_DECAY = 2.0**-5, 2.0**-5
 
 
 def strong(optimizer: Optimizer) -> tuple[Optimizer, float]:
-    """Return the rule with a learning rate and a weight decay that show, and what its learning rates of a schedule are multiplied by."""
+    """Return the rule with a learning rate and a weight decay that show, and what the rates of its schedule are multiplied by."""
     factor = STRONG_RATE / optimizer.learning_rate
     decay = STRONG_DECAY if optimizer.weight_decay else 0.0
     return replace(optimizer, learning_rate=STRONG_RATE, weight_decay=decay), factor
 
 
 def dump(job: Job, weights: Mapping[str, Array], build: Callable[..., Trainer], events: EventWriter) -> None:
-    """Write `perturbation0`: own/after0|1|2|...|200/<tensor>, and the same below strong/.
+    """Write `perturbation0`: own/<tensor>, which has the tensor before the first step and after every step, and strong/<tensor>.
 
-    The inputs of step i are the arrays of the job's synthetic batch at place i.
+    The inputs of a step are the arrays of the job's synthetic batch at its place.
     """
     build = progress.reported(build, events)
     given = tensors.read(Path(job.data.synthetic))
@@ -54,15 +52,13 @@ def dump(job: Job, weights: Mapping[str, Array], build: Callable[..., Trainer], 
 
 
 def _trained(part: str, trainer: Trainer, given: Mapping[str, Array]) -> dict[str, Array]:
-    """Return the tensors before the first step and after those in `SAVED`."""
-    found = _state(part, 0, trainer)
-    for step in range(1, STEPS + 1):
-        trainer.step(trainer.put({name: np.array(array[step - 1 : step]) for name, array in given.items()}))
-        if step in SAVED:
-            trainer.synchronise()
-            found |= _state(part, step, trainer)
-    return found
+    states = [_state(trainer)]
+    for step in range(STEPS):
+        trainer.step(trainer.put({name: np.array(array[step : step + 1]) for name, array in given.items()}))
+        trainer.synchronise()
+        states.append(_state(trainer))
+    return {f"{part}/{name}": np.stack([each[name] for each in states]) for name in states[0]}
 
 
-def _state(part: str, step: int, trainer: Trainer) -> dict[str, Array]:
-    return {f"{part}/after{step}/{name}": np.array(array) for name, array in trainer.state().items()}
+def _state(trainer: Trainer) -> dict[str, Array]:
+    return {name: np.array(array) for name, array in trainer.state().items()}

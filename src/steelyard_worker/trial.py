@@ -194,7 +194,10 @@ def _run(job: Job, events: EventWriter, own: Ranks) -> None:
     )
 
     def build_trainer(
-        weights: Mapping[str, Any], optimizer: Optimizer = job.case.optimizer, method: str = "trainer", scale: float = 1.0
+        weights: Mapping[str, Any],
+        optimizer: Optimizer = job.case.optimizer,
+        method: str = "trainer",
+        scale: float = 1.0,
     ) -> Any:
         factor = ALONE_RATE if own.name == ALONE else 1.0
         rates = _rates(job, adapter, factor * scale) if optimizer.schedule.changes else ()

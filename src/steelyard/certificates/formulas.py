@@ -2,18 +2,20 @@
 
 Every number carries its value and a bound of its error to first order: each operation passes on the errors of its operands and
 adds one rounding of its result (a running error analysis: Higham, Accuracy and Stability of Numerical Algorithms, 2002, section
-3.3). So the bound of a weight after many steps follows from the formula, the stored moments and the constants, element by element.
+3.3). So the bound of a weight after many steps follows from the formula, the stored moments and the constants.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from steelyard_worker.case import Optimizer
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from steelyard_worker.case import Optimizer
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -150,7 +152,7 @@ class Formula:
         moments.second = self._constant(rule.beta2) * moments.second + self._complement(rule.beta2) * g * g
 
     def _corrections(self) -> tuple[Rounded, Rounded]:
-        """Return 1 - beta^t for both moments; where the rule computes them in float32, the power is off by up to two roundings."""
+        """Return 1 - beta^t for both moments; powers that a rule computes in float32 are off by up to two roundings."""
         powers = (self._rule.beta1**self._t, self._rule.beta2**self._t)
         single = 2 * self._unit if self._rule.correction == "float32" else 0.0
         first, second = (

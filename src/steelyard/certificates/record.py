@@ -27,6 +27,7 @@ class Certificate:
     `outputs` and `output_limits` are the same for the fingerprints of an inference's outputs, by batch and output
     (`inference1/logits`). `task`: training or inference.
     `strategy`: over what it was spread.
+    `rule_steps`: steps over which its update rule was checked by itself, with given gradients; 0: it was not.
     `declared`: how the update rule differs from the canonical formula. `key`: hash of everything that decides.
     """
 
@@ -63,6 +64,7 @@ class Certificate:
     specification: str
     implementation: str
     created: str
+    rule_steps: int = 0
 
     def to_json(self) -> str:
         """Return the record as JSON text."""

@@ -1,5 +1,6 @@
 """The weights and gradients with which an update rule is checked by itself: small tensors, drawn once for all frameworks."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -38,19 +39,16 @@ def write(network: Network, clip: float) -> tuple[Path, Path]:
     return weights, inputs
 
 
-def gradients(given: dict[str, Array]) -> list[dict[str, Array]]:
+def gradients(given: Mapping[str, Array]) -> list[dict[str, Array]]:
     """Return the gradient of every trained tensor, float64, step by step, from the inputs of all steps."""
     named = {"kernel.weight": "weight", "kernel.bias": "bias", "norm.gamma": "gamma", "norm.beta": "beta"}
     found = []
     for step in range(STEPS):
         own = {name: given[each][step].astype(np.float64) for name, each in named.items()}
-        table = np.zeros((ROWS_OF_TABLE, given["table"].shape[-1]))
+        table = np.zeros((int(given["rows"].max()) + 1, given["table"].shape[-1]))
         table[given["rows"][step]] = given["table"][step]
         found.append(own | {"table.weight": table})
     return found
-
-
-ROWS_OF_TABLE = 9
 
 
 def _weights(network: Network) -> dict[str, Array]:
@@ -66,7 +64,7 @@ def _weights(network: Network) -> dict[str, Array]:
 def _inputs(network: Network, clip: float) -> dict[str, Array]:
     generator = np.random.Generator(np.random.PCG64([SEED, 2]))
     scales = {each.name: _scales(each.shape, generator) for each in network.inputs if each.dtype == "float32"}
-    late = {name: generator.random(scale.shape) < LATE for name, scale in scales.items()}
+    late: dict[str, Array] = {name: generator.random(scale.shape) < LATE for name, scale in scales.items()}
     steps = [_step(step, scales, late, clip, generator) for step in range(1, STEPS + 1)]
     found: dict[str, Array] = {name: np.stack([each[name] for each in steps]).astype(np.float32) for name in scales}
     for each in network.inputs:

@@ -1,8 +1,8 @@
 """A few tensors whose gradients are given: the loss is the sum of every tensor times an input of its shape.
 
-It is no workload of its own. Certificates train it to check an update rule by itself, over many steps (see `steelyard_worker.rules`).
-There is a tensor of every kind that rules treat differently: a kernel, a bias, the scale and shift of a norm, a table of which a
-step looks up some rows, and a tensor that is not trained.
+It is no workload. Certificates train it to check an update rule by itself, over many steps (see `steelyard_worker.rules`). It has
+a tensor of every kind that rules treat differently: a kernel, a bias, scale and shift of a norm, a table of which a step looks up
+some rows, and a tensor that is not trained.
 """
 
 from __future__ import annotations
