@@ -54,7 +54,7 @@ class Mutant:
 
 def before_each_step(change: str) -> str:
     """Return what PyTorch's own optimizer is returned with instead: `change` is done before every step."""
-    return f"    own = rules[spec.name](groups)\n    own.register_step_pre_hook(lambda *_: {change})\n    return own\n"
+    return f"    own = rules[spec.name](groups)\n    own.register_step_pre_hook(lambda *_: ({change}, None)[1])\n    return own\n"
 
 
 TORCH_MUTANTS = [

@@ -13,7 +13,7 @@ import pytest
 import scripted_certification as certification
 
 from steelyard.catalog import frameworks
-from steelyard.certificates import rule_checks, rule_inputs, rule_plan
+from steelyard.certificates import rule_checks, rule_inputs, rule_plan, rule_sentences
 from steelyard.certificates.certification import certify
 from steelyard.certificates.record import folder as certificates_folder
 from steelyard.certificates.rule_judgement import judge_rule
@@ -189,9 +189,16 @@ def with_rules(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, str
             plain(job, changed)
 
     monkeypatch.setenv("STEELYARD_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(rule_plan, "obstacle", lambda _: "")
+    monkeypatch.setattr(rule_plan, "obstacle", lambda *_: "")
     monkeypatch.setattr(certification, "write_dumps", write)
     return mistakes
+
+
+def test_rules_of_a_framework_without_the_small_network_are_not_checked() -> None:
+    assert rule_plan.obstacle("pytorch", "float32") == ""
+    assert rule_plan.obstacle("fake", "float32") == "the folder of Fake has no file workloads/update_rule.py"
+    assert "bfloat16" in rule_plan.obstacle("pytorch", "bfloat16")
+    assert rule_sentences.not_checked("reason") == " Update rule not checked by itself: reason."
 
 
 def checks(run: certification.Scripted) -> list[Job]:

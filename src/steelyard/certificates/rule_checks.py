@@ -58,11 +58,16 @@ def conclude(plan: RulePlan, found: Tensors) -> RuleCheck:
     )
     worst = min(judged.worst, LARGEST)
     check = RuleCheck(plan.key, judged.passed, judged.sentence, judged.steps, worst, VERSION)
+    save(check)
+    return check
+
+
+def save(check: RuleCheck) -> None:
+    """Write a check to the cache."""
     values = asdict(check)
-    path = _path(plan.key)
+    path = _path(check.key)
     path.parent.mkdir(parents=True, exist_ok=True)
     atomic.write_text(path, json.dumps({"sha256": digest(values), **values}, indent=1))
-    return check
 
 
 def find(key: str) -> RuleCheck | None:

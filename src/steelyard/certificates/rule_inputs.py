@@ -34,8 +34,8 @@ def write(network: Network, clip: float) -> tuple[Path, Path]:
     """
     folder = cache_folder() / "data" / "update-rules"
     key = atomic.key("rule", SEED, STEPS, [[each.name, each.shape] for each in network.parameters], clip)
-    weights = atomic.place_tensors(folder / f"{key}-weights", lambda: _weights(network), {})
-    inputs = atomic.place_tensors(folder / f"{key}-inputs", lambda: _inputs(network, clip), {"steps": STEPS})
+    weights = atomic.place_tensors(folder / f"weights-{key}", lambda: _weights(network), {})
+    inputs = atomic.place_tensors(folder / f"inputs-{key}", lambda: _inputs(network, clip), {"steps": STEPS})
     return weights, inputs
 
 

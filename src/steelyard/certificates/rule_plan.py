@@ -21,6 +21,7 @@ from steelyard_worker.protocol import Data, Job
 # The name of the network that has given gradients, and its folder in the worker. It is no workload that can be run.
 NAME = "update_rule"
 FOLDER = WORKER / NAME
+PRECISIONS = ("float32", "float64")
 # Kinds of tensors that are treated as the kernel, or as the bias, of that network.
 KERNELS = frozenset({"conv", "conv1d", "dense", "lstm_w_ih", "lstm_w_hh"})
 BIASES = frozenset({"bias", "lstm_b", "vector"})
@@ -39,9 +40,11 @@ class RulePlan:
     key: str
 
 
-def obstacle(framework: str) -> str:
+def obstacle(framework: str, precision: str) -> str:
     """Return why the rules of a framework are not checked by themselves; empty if they are."""
     known = frameworks.framework(framework)
+    if precision not in PRECISIONS:
+        return f"this is not done in {precision}, in which the smallest of the given gradients are zero"
     file = network.implementation_file(FOLDER, NAME, framework, known.user_folder)
     if file.is_file():
         return ""
@@ -58,7 +61,7 @@ def plan_rule(
     environment: version, packages and contents. `folder`: that of the run's certificates.
     """
     case = job.case
-    if obstacle(case.framework):
+    if obstacle(case.framework, case.settings.precision):
         return None
     own = network.describe(FOLDER, {"batch": 1})
     rule = _for_tensors(case.optimizer, described, own.parameters)
