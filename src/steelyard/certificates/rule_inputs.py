@@ -64,7 +64,7 @@ def _weights(network: Network) -> dict[str, Array]:
 def _inputs(network: Network, clip: float) -> dict[str, Array]:
     generator = np.random.Generator(np.random.PCG64([SEED, 2]))
     scales = {each.name: _scales(each.shape, generator) for each in network.inputs if each.dtype == "float32"}
-    late: dict[str, Array] = {name: generator.random(scale.shape) < LATE for name, scale in scales.items()}
+    late: dict[str, Array] = {name: np.less(generator.random(scale.shape), LATE) for name, scale in scales.items()}
     steps = [_step(step, scales, late, clip, generator) for step in range(1, STEPS + 1)]
     found: dict[str, Array] = {name: np.stack([each[name] for each in steps]).astype(np.float32) for name in scales}
     for each in network.inputs:
