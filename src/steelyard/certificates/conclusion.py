@@ -139,7 +139,9 @@ def _of_rule(plan: CertificationPlan, check: RuleCheck | None) -> str:
     if check:
         return rule_sentences.checked(check.steps, bool(job.spread)) if check.passed else f" {check.sentence}"
     known = frameworks.framework(job.case.framework)
-    reason = obstacle(known.name, job.case.settings.precision) if job.case.task == TRAINING and not known.scripted else ""
+    reason = (
+        obstacle(known.name, job.case.settings.precision) if job.case.task == TRAINING and not known.scripted else ""
+    )
     return rule_sentences.not_checked(reason) if reason else ""
 
 
