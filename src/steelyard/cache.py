@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from steelyard import environments
-from steelyard.certificates import method
+from steelyard.certificates import method, rule_checks
 from steelyard.certificates import record as certificates
 from steelyard.environments import EnvironmentName, EnvironmentSpec
 from steelyard.errors import UserError
@@ -23,8 +23,16 @@ from steelyard_worker import records
 FOLDERS = {
     "environments": ("environments",),
     "downloads": ("data/downloads",),
-    "inputs": ("weights", "data/prepared", "data/orders", "data/rates", "data/synthetic", "networks"),
-    "certificates": ("certificates", "certificates/references"),
+    "inputs": (
+        "weights",
+        "data/prepared",
+        "data/orders",
+        "data/rates",
+        "data/synthetic",
+        "data/update-rules",
+        "networks",
+    ),
+    "certificates": ("certificates", "certificates/references", "certificates/rules"),
     "compiled code": ("compiled",),
     "compiled packages": ("wheels",),
     "parts of cluster runs": ("cluster/runs", "cluster/sources", "cluster/inputs"),
@@ -107,6 +115,8 @@ def _is_used(kind: str, path: Path, needed: set[Path]) -> bool:
     if kind == "downloads" or not OWN_NAME.fullmatch(path.name):
         return True
     if path.suffix == ".json":
+        if path.parent.name == rule_checks.FOLDER:
+            return rule_checks.find(path.stem) is not None
         found = certificates.find(path.stem)
         return found is not None and found.method == method.VERSION
     if kind in ("certificates", "compiled code", "compiled packages", "parts of cluster runs"):

@@ -172,9 +172,9 @@ class Job:
     """The job of one process, which runs one case once. Paths are absolute.
 
     kind: "measure", "probe" (the same, to find out whether a batch fits), "search" (the same, to choose settings), "certify",
-    "contract" (check the adapter), "export" (write the network as files for another runtime), "profile" (steps under the
-    framework's own profiler), "graph" (count the operations of a step's graph), "communication" (an exchange between ranks by
-    itself) or "settings" (only read the settings back).
+    "rule" (train a few tensors with given gradients), "contract" (check the adapter), "export" (write the network as files for
+    another runtime), "profile" (steps under the framework's own profiler), "graph" (count the operations of a step's graph),
+    "communication" (an exchange between ranks by itself) or "settings" (only read the settings back).
     round: 0 outside the rounds. attempt: a disturbed round is repeated under the next number.
     rates: tensors folder with the learning rate of every step, `rates` float32 (steps,); the last one stays for further steps.
     Empty: the rate of the update rule is constant.

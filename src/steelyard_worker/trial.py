@@ -37,7 +37,7 @@ EXIT_DISK_FULL = 5
 EXIT_STOPPED = 6
 # Jobs whose results are all in their folder when `done` is written. Profilers, exporters and graph dumps may still write at the
 # end of the process; so may loader processes and ranks, which share memory and connections.
-ENDS_AT_ONCE = ("settings", "certify", "measure", "probe", "search")
+ENDS_AT_ONCE = ("settings", "certify", "measure", "probe", "rule", "search")
 
 
 def main(line: str) -> int:
@@ -178,7 +178,7 @@ def classify(error: Exception) -> tuple[str, str]:
 
 
 def _run(job: Job, events: EventWriter, own: Ranks, watched: _Watched) -> None:
-    from steelyard_worker import certify, communication, contract, exchange, network, tensors
+    from steelyard_worker import certify, communication, contract, exchange, network, rules, tensors
     from steelyard_worker.frameworks import base
 
     events.write(
@@ -208,10 +208,13 @@ def _run(job: Job, events: EventWriter, own: Ranks, watched: _Watched) -> None:
     )
 
     def build_trainer(
-        weights: Mapping[str, Any], optimizer: Optimizer = job.case.optimizer, method: str = "trainer"
+        weights: Mapping[str, Any],
+        optimizer: Optimizer = job.case.optimizer,
+        method: str = "trainer",
+        scale: float = 1.0,
     ) -> Any:
         factor = ALONE_RATE if own.name == ALONE else 1.0
-        rates = _rates(job, adapter, factor) if optimizer.schedule.changes else ()
+        rates = _rates(job, adapter, factor * scale) if optimizer.schedule.changes else ()
         optimizer = replace(optimizer, learning_rate=optimizer.learning_rate * factor)
         built = getattr(adapter, method)(implementation, sizes, described, weights, optimizer, *rates)
         kept.check(BUILT)
@@ -241,6 +244,9 @@ def _run(job: Job, events: EventWriter, own: Ranks, watched: _Watched) -> None:
         return
     if job.kind == "export":
         exchange.export(job, described, tensors.read(Path(job.weights)), adapter, build, events)
+        return
+    if job.kind == rules.KIND:
+        rules.dump(job, tensors.read(Path(job.weights)), build_trainer, events)
         return
     if job.kind == "certify":
         print(protocol.CERTIFIED_BEGINS, flush=True)

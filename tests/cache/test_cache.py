@@ -12,6 +12,7 @@ import pytest
 import recorded_trials
 
 from steelyard import cache, environments
+from steelyard.certificates import method, rule_checks
 from steelyard.certificates import record as certificates
 from steelyard.certificates.record import Certificate
 from steelyard.environments import EnvironmentName
@@ -150,3 +151,14 @@ def test_a_damaged_job_is_no_obstacle(folder: Path, tmp_path: Path) -> None:
         other.mkdir()
         (other / "job.json").write_text(text)
     assert cache.prune(tmp_path / "runs") == []
+
+
+def test_checks_of_update_rules_are_kept_unless_their_version_is_another(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:  # fmt: skip
+    path = folder / "certificates" / "rules" / f"{KEYS[0]}.json"
+    rule_checks.save(rule_checks.RuleCheck(KEYS[0], True, "", 200, 0.5, method.VERSION))
+    assert cache.prune(tmp_path / "runs") == []
+    monkeypatch.setattr(rule_checks, "VERSION", method.VERSION + 1)
+    assert [each.path for each in cache.prune(tmp_path / "runs")] == [path]
+    assert not path.exists()

@@ -23,6 +23,21 @@ PAGE = (REPOSITORY / "docs" / "adding-a-framework.md").read_text(encoding="utf-8
 FILE = re.compile(r"^`([\w/.]+)`[^\n]*:\n\n```(?:toml|python)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 pytestmark = pytest.mark.end_to_end
 
+SMALL_NETWORK = '''"""Tensors with given gradients."""
+
+import numpy as np
+
+
+def forward(weights, batch):
+    return {"total": np.zeros(1, np.float32)}
+
+
+def backward(batch, outputs):
+    table = np.zeros((9, 4), batch["table"].dtype)
+    table[batch["rows"][0]] = batch["table"][0]
+    names = {"kernel.weight": "weight", "kernel.bias": "bias", "norm.gamma": "gamma", "norm.beta": "beta"}
+    return 0.0, {name: batch[each][0] for name, each in names.items()} | {"table.weight": table}
+'''
 RUN = ("--protocol", "fixed:1+3", "--no-guard", "--plain", "--rounds", "1")
 
 
@@ -55,6 +70,27 @@ def test_the_example_of_the_page_is_certified_by_the_command_of_the_page(folder:
     found = json.loads(done.stdout)["line:small/plain_numpy/eager"]
     assert found["passed"]
     assert [each.partition(" ")[0] for each in found["references"]] == ["Fake", "Dummy"]
+    assert found["rule_steps"] == 0
+    assert "Update rule not checked by itself: the folder of Plain NumPy has no file" in found["sentence"]
+
+
+def test_its_update_rule_is_checked_by_itself_where_the_folder_has_the_small_network(
+    folder: Path, steelyard: Steelyard
+) -> None:  # fmt: skip
+    (folder / "plain_numpy" / "workloads" / "update_rule.py").write_text(SMALL_NETWORK)
+    done = steelyard(*words("certify", folder), "--json", "--plain")
+    found = json.loads(done.stdout)["line:small/plain_numpy/eager"]
+    assert found["passed"], found["sentence"]
+    assert found["rule_steps"] == 200
+    path = folder / "plain_numpy" / "adapter.py"
+    text = "            velocity += gradient\n"
+    assert path.read_text().count(text) == 1
+    late = "            self._late = getattr(self, '_late', 0) + 1\n            gradient = gradient * (1 + (self._late > 480))\n"
+    path.write_text(path.read_text().replace(text, late + text))
+    done = steelyard(*words("certify", folder), "--json", "--plain")
+    found = json.loads(done.stdout)["line:small/plain_numpy/eager"]
+    assert done.returncode == 1
+    assert "SGD by itself, with given gradients, differs from its formula from step 97 on" in found["sentence"]
 
 
 def test_a_mistake_in_the_example_is_rejected(folder: Path, steelyard: Steelyard) -> None:

@@ -29,6 +29,7 @@ SHARED = {
     "steelyard_worker.network",
     "steelyard_worker.protocol",
     "steelyard_worker.records",
+    "steelyard_worker.rules",
     "steelyard_worker.sizes",
     "steelyard_worker.strategy",
     "steelyard_worker.tensors",
@@ -147,7 +148,7 @@ def _allowed(path: Path) -> frozenset[str]:
         parts[1]
         if parts[0] == "frameworks" and len(parts) > 2
         else path.stem
-        if parts[0] in ("workloads", "template")
+        if parts[0] in ("workloads", "template", "update_rule")
         else ""
     )
     known = frameworks.all_frameworks().get(name)

@@ -10,7 +10,7 @@ from threading import Lock
 from typing import Any
 
 from steelyard.catalog import frameworks, strategies, workloads
-from steelyard.certificates import dumps, references
+from steelyard.certificates import dumps, references, rule_checks, rule_plan
 from steelyard.certificates import record as cache
 from steelyard.certificates.conclusion import conclude, next_tasks
 from steelyard.certificates.evidence import Comparisons
@@ -28,6 +28,7 @@ from steelyard.certificates.plan import (
 from steelyard.certificates.processes import PROCESSES_AT_ONCE, Processes, network_of
 from steelyard.certificates.record import Certificate
 from steelyard.certificates.references import has_reference
+from steelyard.certificates.rule_plan import RulePlan
 from steelyard.certificates.sources import digest
 from steelyard.environments import EnvironmentName, setup
 from steelyard.errors import UserError
@@ -38,7 +39,8 @@ from steelyard.measure import jobs
 from steelyard.measure.session import SPARE_BYTES, Session
 from steelyard.plan.run_plan import Group, Variant
 from steelyard.results import record
-from steelyard_worker.case import Case
+from steelyard_worker.case import TRAINING, Case
+from steelyard_worker.network import Network
 
 DUMPS = "certificates"  # folder of a run
 REFERENCES = 2
@@ -252,12 +254,27 @@ def _plan(
         has_float64=case.framework in group.float64 and known.has_float64(case.settings, case.optimizer, kinds),
         scope=scope,
         exporter=_exporter(session, case),
+        rule=_rule(session, variant, network, declared, folder),
     )
     form = "-".join([case.optimizer.name, *map(str, declared.values())])
     # Of one group, because groups with equal inputs may be certified at the same time.
     where = f"{case.workload}.{case.preset}-{recipe(case)[:8]}-{digest(group.name)[:8]}"
     reference_folder = folder / f"reference-{where}-{form}"
     return plan_certification(candidate, installed, reference_folder)
+
+
+def _rule(
+    session: Session, variant: Variant, network: Network, declared: Mapping[str, str], folder: Path
+) -> RulePlan | None:  # fmt: skip
+    """Return the check of the update rule of a training by itself; None where there is none."""
+    case, inputs = variant.case, session.inputs_of(variant.case)
+    if case.task != TRAINING:
+        return None
+    own = _installation(session, case.environment, case.settings.mode)
+    return rule_plan.plan_rule(
+        jobs.certifying(session.plan, variant, inputs, folder), network, case.environment,
+        (own.version, dict(own.packages), own.contents), declared, inputs.steps_per_epoch, folder,
+    )  # fmt: skip
 
 
 def _exporter(session: Session, case: Case) -> Installation | None:
@@ -330,11 +347,16 @@ def _forget(plans: Iterable[CertificationPlan], renewed: set[str] | None) -> Non
         if plan.reference_key not in renewed:
             references.forget(plan)
             renewed.add(plan.reference_key)
+        if plan.candidate.rule and plan.candidate.rule.key not in renewed:
+            rule_checks.forget(plan.candidate.rule.key)
+            renewed.add(plan.candidate.rule.key)
 
 
 def _first_tasks(plan: CertificationPlan) -> list[Task]:
     missing = [] if has_reference(plan) else list(plan.reference_tasks)
-    return [*missing, plan.candidate_task]
+    rule = plan.candidate.rule
+    unchecked = [rule_checks.task_of(rule)] if rule and not rule_checks.find(rule.key) else []
+    return [*missing, plan.candidate_task, *unchecked]
 
 
 def _next_tasks(plan: CertificationPlan, known: Comparisons) -> tuple[Task, ...]:

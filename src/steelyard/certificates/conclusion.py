@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from steelyard.catalog import frameworks
 from steelyard.certificates import (
     dumps,
     escalation,
@@ -18,6 +19,8 @@ from steelyard.certificates import (
     looked_at,
     record,
     references,
+    rule_checks,
+    rule_sentences,
     sentences,
 )
 from steelyard.certificates.evidence import Comparisons, Evidence
@@ -26,9 +29,11 @@ from steelyard.certificates.method import VERSION, method_for
 from steelyard.certificates.plan import CertificationPlan, Task
 from steelyard.certificates.record import Certificate
 from steelyard.certificates.references import References
+from steelyard.certificates.rule_checks import RuleCheck
+from steelyard.certificates.rule_plan import obstacle
 from steelyard.certificates.sources import implementation_hash, specification_hash
 from steelyard_worker import records
-from steelyard_worker.case import NO_OPTIMIZER, Optimizer
+from steelyard_worker.case import NO_OPTIMIZER, TRAINING, Optimizer
 from steelyard_worker.strategy import without_hosts
 
 
@@ -81,6 +86,10 @@ def conclude(plan: CertificationPlan, known: Comparisons | None = None) -> Certi
     certificate = _certificate(plan, settled, found, float64_error)
     if not settled.passed:
         return _saved(certificate)
+    if (rule := plan.candidate.rule) and not rule_checks.find(rule.key):
+        return replace(certificate, passed=False, sentence=_failed_check(rule_checks.task_of(rule)))
+    if (check := _check_of(plan)) and not check.passed:
+        return _saved(replace(certificate, passed=False, sentence=check.sentence))
     losses, limits = evidence.losses()
     outputs, output_limits = evidence.outputs()
     return _saved(replace(certificate, losses=losses, loss_limits=limits, outputs=outputs, output_limits=output_limits))
@@ -133,13 +142,15 @@ def _certificate(
     plan: CertificationPlan, judgement: Judgement, found: References, float64_error: float | None = None
 ) -> Certificate:
     candidate, job = plan.candidate, plan.candidate_task.job
+    check = _check_of(plan)
     odd = f" {found.sentence}" if found.agreed and found.sentence else ""
+    sentence = judgement.sentence + odd + _of_rule(plan, check)
     case = job.case
     rule = plan.reference_tasks[0].job.case.optimizer
     first = judgement.first
     worst = (judgement.deviation if judgement.passed else None) or judgement.worst
     return Certificate(
-        key=plan.key, passed=judgement.passed, sentence=judgement.sentence + odd, framework=case.framework,
+        key=plan.key, passed=judgement.passed, sentence=sentence, framework=case.framework,
         version=candidate.installation.version, workload=case.workload, preset=case.preset, task=case.task,
         strategy=without_hosts(case.strategy),
         settings=asdict(case.settings),
@@ -154,4 +165,28 @@ def _certificate(
         implementation=implementation_hash(job), created=datetime.now(UTC).isoformat(timespec="seconds"),
         kernels=kernels.read(Path(job.folder)),
         imported=found.imported, looked_at=looked_at.parts(plan), not_looked_at=looked_at.gaps(plan),
+        rule_steps=check.steps if check else 0,
     )  # fmt: skip
+
+
+def _check_of(plan: CertificationPlan) -> RuleCheck | None:
+    """Return the check of the candidate's update rule by itself; None where there is none."""
+    rule = plan.candidate.rule
+    return rule_checks.find(rule.key) if rule else None
+
+
+def _of_rule(plan: CertificationPlan, check: RuleCheck | None) -> str:
+    """Return what a certificate says about its update rule by itself: what was found, or why it was not checked."""
+    job = plan.candidate_task.job
+    if check:
+        return rule_sentences.checked(check.steps, bool(job.spread)) if check.passed else f" {check.sentence}"
+    known = frameworks.framework(job.case.framework)
+    reason = (
+        obstacle(known.name, job.case.settings.precision) if job.case.task == TRAINING and not known.scripted else ""
+    )
+    return rule_sentences.not_checked(reason) if reason else ""
+
+
+def _failed_check(task: Task) -> str:
+    failed = dumps.failure(task)
+    return rule_sentences.failed(failed[1] if failed else "it saved no tensors.")

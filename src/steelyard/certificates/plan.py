@@ -20,6 +20,7 @@ from steelyard.certificates.method import (
     method_for,
     small_batch,
 )
+from steelyard.certificates.rule_plan import RulePlan
 from steelyard.certificates.sources import digest, implementation_hash, implementation_of, specification_hash
 from steelyard_worker import tensors
 from steelyard_worker.case import INFERENCE, Optimizer, Settings
@@ -63,7 +64,8 @@ class Candidate:
 
     `job`: its certify job, with the folder set; `inputs`: hash of weights, data and order; `declared`: how the framework's
     native update rule differs from the canonical one (form, correction); `has_float64`: whether it can compute in float64;
-    `scope`: how many steps, and how much of each tensor; `exporter`: what exports the network, if another framework does.
+    `scope`: how many steps, and how much of each tensor; `exporter`: what exports the network, if another framework does;
+    `rule`: the check of its update rule by itself, None if there is none.
     """
 
     job: Job
@@ -74,6 +76,7 @@ class Candidate:
     has_float64: bool = False
     scope: Scope = field(default_factory=Scope)
     exporter: Installation | None = None
+    rule: RulePlan | None = None
 
 
 @dataclass(frozen=True)
@@ -159,6 +162,7 @@ def plan_certification(candidate: Candidate, references: Sequence[Installation],
         reference_key, asdict(limits), implementation_hash(job), asdict(job.case.settings), asdict(job.case.optimizer),
         candidate.installation.version, dict(candidate.installation.packages),
         candidate.installation.contents, *_exported_by(candidate), without_hosts(job.case.strategy),
+        *([candidate.rule.key] if candidate.rule else []),
     )  # fmt: skip
     small_tasks = _small_tasks(candidate, first, task)
     return CertificationPlan(

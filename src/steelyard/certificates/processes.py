@@ -7,11 +7,13 @@ from itertools import chain
 from pathlib import Path
 
 from steelyard.catalog import workloads
-from steelyard.certificates import dumps, inner, kernels, references
+from steelyard.certificates import dumps, inner, kernels, references, rule_checks
 from steelyard.certificates.gate import Gate, needed_bytes
 from steelyard.certificates.plan import CertificationPlan, Task, with_cores
+from steelyard.certificates.rule_plan import RulePlan
 from steelyard.measure.processes import OUT_OF_MEMORY
 from steelyard.measure.session import Session
+from steelyard.plan import memory
 from steelyard_worker.case import INFERENCE, Case
 from steelyard_worker.network import Network
 
@@ -44,6 +46,7 @@ class Processes:
         tasks = {task.job.folder: task for task in wanted}
         keys = _keys(plans)
         by_reference = {plan.reference_key: plan for plan in plans}
+        by_rule = {plan.candidate.rule.job.folder: plan.candidate.rule for plan in plans if plan.candidate.rule}
         finished = set[str]()
         done = 0
 
@@ -51,7 +54,10 @@ class Processes:
             nonlocal done
             if self.session.stop.is_set():
                 return
-            self._run(task, _key_of(task, keys))
+            if task.job.folder in by_rule:
+                self._check(task, by_rule[task.job.folder])
+            else:
+                self._run(task, _key_of(task, keys))
             finished.add(task.job.folder)
             for plan in by_reference.values():
                 folders = {each.job.folder for each in plan.reference_tasks}
@@ -89,12 +95,26 @@ class Processes:
         needed = needed_bytes(case, network_of(self.session, case))
         if not self.again and dumps.kept(task, key):
             return
+        self._in_turn(task, key, needed)
+
+    def _check(self, task: Task, rule: RulePlan) -> None:
+        """Check an update rule by itself, unless that was done already, perhaps for another group in the meantime."""
+        with rule_checks.alone(rule.key):
+            if rule_checks.find(rule.key):
+                return
+            self._in_turn(task, rule.key, memory.PROCESS_BYTES)
+            if dumps.is_done(task):
+                rule_checks.conclude(rule, dumps.read(task))
+                dumps.delete(Path(task.job.folder))
+
+    def _in_turn(self, task: Task, key: str, needed: float) -> None:
+        """Run a task when there is room for it; again alone, if it was killed for lack of memory beside others."""
         with self.gate.room(needed) as place:
             ran_out = self._start(task, key, needed)
         if ran_out and place.shared:
             # How much a process needs is an estimate, and other programs of the machine need memory, too.
             self.session.screen.say(
-                f"{self.group}: a process of {case.framework} was killed beside others, so it runs again alone."
+                f"{self.group}: a process of {task.job.case.framework} was killed beside others, so it runs again alone."
             )
             with self.gate.room(self.gate.whole):
                 self._start(task, key, self.gate.whole)

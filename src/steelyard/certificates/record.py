@@ -30,6 +30,7 @@ class Certificate:
     `strategy`: over what it was spread.
     `imported`: path -> SHA-256 of what its processes imported from elsewhere; the certificate is valid while these files are so.
     `looked_at` and `not_looked_at`: what was compared and what was not, in words.
+    `rule_steps`: steps over which its update rule was checked by itself, with given gradients; 0: it was not.
     `declared`: how the update rule differs from the canonical formula. `key`: hash of everything that decides.
     `kernels`: how often oneDNN ran what in which precision at the batch that is timed, from its own log; empty where it ran
     nothing, or there is no log: nothing is known of the kernels then, nor of other libraries' kernels.
@@ -72,6 +73,7 @@ class Certificate:
     imported: dict[str, str] = field(default_factory=dict)
     looked_at: tuple[str, ...] = ()
     not_looked_at: tuple[str, ...] = ()
+    rule_steps: int = 0
 
     def to_json(self) -> str:
         """Return the record as JSON text."""

@@ -104,6 +104,26 @@ class Decayed:
         self._rule.step(batch_size)
 
 
+class DecayedFirst(mx.optimizer.NAG):
+    """Nesterov's momentum, whose decay is added to the gradient before the update.
+
+    MXNet's operator reads a weight for the decay in the momentum after it has written the new one (`nag_mom_update` in place), so
+    what a weight remembers would be off by rate times decay.
+    """
+
+    def _get_wd(self, index: Any) -> float:
+        del index
+        return 0.0
+
+    def _update_impl(
+        self, index: Any, weight: NDArray, grad: NDArray, state: Any, multi_precision: bool = False
+    ) -> None:
+        decay = super()._get_wd(index)
+        if decay:
+            grad += decay / self.rescale_grad * weight
+        super()._update_impl(index, weight, grad, state, multi_precision)
+
+
 def _rate(factor: float, constant: float, rates: Array | None) -> dict[str, Any]:
     """Return the arguments of an optimizer for its learning rate; `factor` multiplies the rates of the steps."""
     if rates is None:
@@ -118,7 +138,7 @@ def native(spec: Optimizer, named: dict[str, Parameter], rates: Array | None, la
         parameter.wd_mult = 1.0 if name in spec.decay else 0.0
     if spec.name == "sgd":
         constants = {**_rate(1.0, spec.learning_rate, rates), "momentum": spec.momentum, "wd": spec.weight_decay}
-        return mx.optimizer.NAG(**constants) if spec.nesterov else mx.optimizer.SGD(lazy_update=lazy, **constants)
+        return DecayedFirst(**constants) if spec.nesterov else mx.optimizer.SGD(lazy_update=lazy, **constants)
     if spec.name in ("adam", "adamw"):
         return mx.optimizer.Adam(**adam_constants(spec, rates, lazy))
     raise Refusal("unsupported", f"MXNet has no native {spec.name} here; available: sgd, adam, adamw. {WRITTEN_OUT}")
