@@ -26,6 +26,7 @@ from steelyard.results.events import (
     Reduced,
     Shapes,
     Staleness,
+    Watched,
     checked,
 )
 from steelyard.statistics import metrics
@@ -66,6 +67,7 @@ class Trial:
 
     `outputs`: fingerprints by batch and output, such as `inference1/logits`. `shapes`: of the batches, by epoch. `memory`: by
     phase, such as `import` or `counted`. `others`: the records of the other ranks; None where one of them cannot be used.
+    `watched`: what the launcher saw of the process; None where it did not watch.
     """
 
     folder: Path
@@ -91,6 +93,7 @@ class Trial:
     error: tuple[str, str] | None = None
     done: bool = False
     others: "tuple[Trial, ...] | None" = ()
+    watched: Watched | None = None
 
     @property
     def batch(self) -> int:
@@ -308,6 +311,8 @@ def replay(folder: Path, job: Job, events: Iterable[dict[str, Any]]) -> Trial:
                 graphs.append(graph)
             case Staleness() as staleness:
                 found["staleness"] = staleness
+            case Watched() as watched:
+                found["watched"] = watched
             case Reduced() as block:
                 reduced.append(block)
             case {"name": str()} as warning:
