@@ -27,6 +27,8 @@ THREADS_SLACK = 1.5
 Python, of allocators and of queues."""
 CLOCK_NS, CLOCK_SHARE = 500_000_000, 0.05
 """A clock that runs slow is late by more and more. One that is right is late by what it takes to read losses back and write a line."""
+LAST_BLOCKS = 3
+"""One block may be written down late because its process stood still after it; all of the last ones are late where the clock is."""
 
 
 def contradiction(trial: Trial) -> str:
@@ -91,9 +93,10 @@ def _of_clocks(trial: Trial) -> str:
 
 
 def _growing_ns(blocks: Sequence[Block]) -> int:
-    """Return by how much later blocks were written down after their ends than the first ones, nanoseconds."""
+    """Return by how much longer after its end a block was written down at last than at first, nanoseconds."""
     late = [block.t_ns - block.start_ns - block.elapsed_ns for block in blocks]
-    return min(late[-3:]) - max(late[:2]) if len(late) > 2 and all(block.t_ns for block in blocks) else 0
+    first, last = late[:2], late[2:][-LAST_BLOCKS:]
+    return min(last) - max(first) if last and all(block.t_ns for block in blocks) else 0
 
 
 def _of_life(blocks: Iterable[Block], seen: Watched) -> str:
