@@ -100,14 +100,14 @@ def _training(trial: Trial, certificate: Mapping[str, Any]) -> str:
 
 def _sentence(stretch: Stretch) -> str:
     return (
-        f"The losses of training steps {stretch.first} to {stretch.last} have a mean of {stretch.own:.3g}, but those of the other "
+        f"The losses of training steps {stretch.first} to {stretch.last} are about {stretch.own:.3g}, but those of the other "
         f"contenders on the same batches {stretch.others:.3g}, and they go together. It does not go on as it was certified."
     )
 
 
 def _of_two_sides(stretch: Stretch) -> str:
     return (
-        f"Their losses part, though they train on the same batches: training steps {stretch.first} to {stretch.last} have means of "
+        f"Their losses part, though they train on the same batches: training steps {stretch.first} to {stretch.last} are about "
         f"{stretch.others:.3g} and {stretch.own:.3g}. One of them may not go on as it was certified, and nothing here says which."
     )
 

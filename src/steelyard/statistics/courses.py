@@ -14,15 +14,16 @@ import numpy as np
 Values = np.ndarray[Any, np.dtype[np.float64]]
 
 GROWTH = 1.15
-"""Windows of steps get longer by this factor: single steps at first, then means, because late losses differ from batch to batch."""
+"""Windows of steps get longer by this factor: single steps at first, then medians, because late losses differ from batch to batch,
+and jump now and then."""
 AHEAD = 1.5
 """A training may be where the others are at up to 1.5 times its number of steps, or were at 1/1.5 of it."""
-FEWEST, LONGER = 16, 1.5
+FEWEST, LONGER = 20, 1.5
 """So many steps in a row must part, to a step that is 1.5 times as late as the first of them: a loss may jump, and come back."""
 SPREADS = 4.0
-"""A loss must be further from those of the others than so many times the widest spread of these until then, ..."""
+"""A loss must be further from those of the others than so many times the widest spread of these until then, as a share, ..."""
 OF_FALL, OF_LEVEL = 0.25, 0.05
-"""... than this share of the loss or of what was learnt so far, whichever is less, and than this share of the loss."""
+"""... than this share of it or of what was learnt so far, whichever is less, and than this share of it."""
 MEMORISED = 0.02
 """Below this share of the first loss, a loss says nothing more."""
 PAIR = 2.0
@@ -33,7 +34,8 @@ OTHERS = 2
 
 @dataclass(frozen=True)
 class Stretch:
-    """Consecutive steps, counted from 1, in which a training parts from others; the mean losses there, of it and of the others."""
+    """Consecutive steps, counted from 1, in which a training parts from others; the typical losses there, its
+    own and those of the others."""
 
     first: int
     last: int
@@ -74,7 +76,10 @@ def compare(
     `makers`: the framework of each contender; by default it has one of its own. Contenders of one framework share their mistakes,
     so it is frameworks that must go together.
     """
-    found = {key: {number: means(losses) for number, losses in sorted(each.items())} for key, each in courses.items()}
+    found = {
+        key: {number: medians(losses) for number, losses in sorted(each.items()) if len(losses)}
+        for key, each in courses.items()
+    }
     found = {key: each for key, each in found.items() if each}
     if len(found) < 2:
         return Compared()
@@ -112,30 +117,30 @@ def edges(steps: int) -> list[int]:
     return found
 
 
-def means(losses: Sequence[float] | Values) -> Values:
-    """Return the mean loss of each whole window, float64 (windows,)."""
+def medians(losses: Sequence[float] | Values) -> Values:
+    """Return the median loss of each whole window, float64 (windows,)."""
     found = np.asarray(losses, np.float64)
     ends = edges(len(found))
-    return np.array([found[begin:end].mean() for begin, end in zip(ends, ends[1:], strict=False)])
+    return np.array([np.median(found[begin:end]) for begin, end in zip(ends, ends[1:], strict=False)])
 
 
 def parts(own: Values, others: Sequence[Values], spread: Values, factor: float = 1.0) -> Stretch | None:
-    """Return the first long stretch in which a course is nowhere near the others; None without any. Arguments are window means.
+    """Return the first long stretch in which a course is nowhere near the others; None without any. Arguments are
+    medians of windows.
 
     `spread`: what the others are apart at most until each window, as a share of their loss. `factor`: of all margins.
     """
     count = min(len(own), len(spread), *map(len, others))
     if not count:
         return None
-    least = MEMORISED * abs(float(np.median([each[0] for each in others])))
+    least = _least(others)
     own, others = np.maximum(own, least), [np.maximum(each, least) for each in others]
     level = _median(others)
     fall = np.abs(level[0] - level[:count])
-    margin = np.maximum(OF_FALL * np.minimum(np.abs(level[:count]), fall), OF_LEVEL * np.abs(level[:count]))
-    margin = np.maximum(margin, SPREADS * spread[:count] * np.abs(level[:count]))
-    margin = factor * margin
+    margin = np.maximum(OF_FALL * np.minimum(1, fall / level[:count]), np.maximum(OF_LEVEL, SPREADS * spread[:count]))
+    further = 1 + factor * margin
     low, high = _band(others, count, np.minimum), _band(others, count, np.maximum)
-    for outside in (own[:count] < low - margin, own[:count] > high + margin):
+    for outside in (own[:count] < low / further, own[:count] > high * further):
         if stretch := _longest(outside):
             return _stretch(*stretch, own, level)
     return None
@@ -196,10 +201,13 @@ def _spread(typical: Sequence[Values], processes: Iterable[Sequence[Values]]) ->
 
 def _range(found: Sequence[Values]) -> Values:
     count = min(map(len, found))
-    least = MEMORISED * abs(float(np.median([each[0] for each in found])))
-    stacked = np.maximum(np.stack([each[:count] for each in found]), least)
-    level = np.maximum(np.abs(np.median(stacked, axis=0)), np.finfo(np.float64).tiny)
-    return np.asarray(np.ptp(stacked, axis=0) / level)
+    stacked = np.maximum(np.stack([each[:count] for each in found]), _least(found))
+    return np.asarray(np.ptp(stacked, axis=0) / np.median(stacked, axis=0))
+
+
+def _least(found: Sequence[Values]) -> float:
+    """Return the smallest loss that says something; losses below it count as this."""
+    return max(MEMORISED * abs(float(np.median([each[0] for each in found]))), float(np.finfo(np.float32).tiny))
 
 
 def _closest(typical: Mapping[str, Values]) -> set[str]:
