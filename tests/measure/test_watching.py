@@ -58,7 +58,11 @@ def test_events_of_a_clock_that_runs_slow_lie_before_the_last_look(
     _ended(seen)
     found = seen.record(several=False)
     assert found
-    assert found.behind_ns / SECOND == pytest.approx(max(0, (1 - pace) * 9 - 0.1), abs=0.01) == pytest.approx(behind, abs=0.8)
+    assert (
+        found.behind_ns / SECOND
+        == pytest.approx(max(0, (1 - pace) * 9 - 0.1), abs=0.01)
+        == pytest.approx(behind, abs=0.8)
+    )
 
 
 def test_one_event_that_was_written_late_says_nothing_of_the_clock(at: Callable[[float], None]) -> None:

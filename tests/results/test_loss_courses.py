@@ -73,7 +73,8 @@ def test_of_two_that_part_neither_is_left_out(tmp_path: Path) -> None:
 
 def test_two_modes_of_one_framework_do_not_outvote_another_framework(tmp_path: Path) -> None:
     modes = [
-        _trial(tmp_path / mode, "a", STOPPED, settings=Settings("scripted", knobs={"mode": mode})) for mode in ("x", "y")
+        _trial(tmp_path / mode, "a", STOPPED, settings=Settings("scripted", knobs={"mode": mode}))
+        for mode in ("x", "y")
     ]
     results = _results([*modes, _trial(tmp_path, "b", _near(1))])
     assert not results.failed

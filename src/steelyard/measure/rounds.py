@@ -243,7 +243,9 @@ class _Rounds:
             wave.waiting.insert(0, replace(task, tries=task.tries + (not outcome.lost)))
             return
         added = [self._results.add(trial) for trial in outcome.trials]
-        left_out = [counted for trial, counted in zip(outcome.trials, added, strict=True) if trial.done and counted.error]
+        left_out = [
+            counted for trial, counted in zip(outcome.trials, added, strict=True) if trial.done and counted.error
+        ]
         for counted in [*left_out, *self._results.compare_courses()]:
             name = self._session.plan.by_id[counted.job.case.id].key
             self._session.screen.say(f"{name} is left out: {counted.error[1] if counted.error else ''}")

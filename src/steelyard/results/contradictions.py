@@ -22,9 +22,9 @@ every few steps falls into some blocks and not into others; `asynchronous`, whos
 `devices`, one process, whose exchange no connection carries."""
 CORES_SLACK, SLACK_NS = 1.05, 50_000_000
 """CPU time and elapsed time are read one after the other, and a kernel may count in ticks of 10 ms."""
-THREADS_SLACK = 1.5
-"""A step on a batch that is already there keeps the threads busy that compute, and others of the framework a little: its own of
-Python, of allocators and of queues."""
+HELPERS = 1
+"""Beside the threads that compute, Python's own is busy where a framework returns before the work is done, and prepares the next
+step meanwhile."""
 CLOCK_NS, CLOCK_SHARE = 500_000_000, 0.05
 """A clock that runs slow is late by more and more. One that is right is late by what it takes to read losses back and write a line."""
 LAST_BLOCKS = 3
@@ -122,9 +122,9 @@ def _of_cpu_time(trial: Trial) -> str:
     if threads := _threads(trial):
         counted = [block for block in trial.counted("cached") if block.cpu_ns]
         elapsed_ns, cpu_ns = sum(block.elapsed_ns for block in counted), sum(block.cpu_ns for block in counted)
-        if counted and cpu_ns > THREADS_SLACK * threads * elapsed_ns + SLACK_NS:
+        if counted and cpu_ns > CORES_SLACK * (threads + HELPERS) * elapsed_ns + SLACK_NS:
             most = max(counted, key=lambda block: block.cpu_ns / block.elapsed_ns)
-            return _too_much(most, f"{threads} thread{'s' if threads > 1 else ''}")
+            return _too_much(most, f"{threads} thread{'s' if threads > 1 else ''} and Python's own")
     cpu_ns = sum(block.cpu_ns for block in trial.blocks)
     if seen.cpu_ns is not None and cpu_ns > CORES_SLACK * seen.cpu_ns + SLACK_NS:
         return (

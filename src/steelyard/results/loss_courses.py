@@ -68,7 +68,9 @@ def left_out(trial: Trial, certificate: Mapping[str, Any]) -> str:
     job, case = trial.job, trial.job.case
     if case.task != TRAINING:
         return "an inference has none"
-    if not certificate.get("passed") or certificate.get("on_purpose"):  # also with dropout, which draws numbers of its own
+    if not certificate.get("passed") or certificate.get(
+        "on_purpose"
+    ):  # also with dropout, which draws numbers of its own
         return "it is not certified"
     if not trial.blocks or not case.inputs:
         return "its inputs are not known"

@@ -20,8 +20,13 @@ AHEAD = 1.5
 """A training may be where the others are at up to 1.5 times its number of steps, or were at 1/1.5 of it."""
 FEWEST, LONGER = 20, 1.5
 """So many steps in a row must part, to a step that is 1.5 times as late as the first of them: a loss may jump, and come back."""
-SPREADS = 4.0
-"""A loss must be further from those of the others than so many times the widest spread of these until then, as a share, ..."""
+SPREADS = 2.5
+"""A loss must be further from those of the others than so many standard deviations of these, at their most around there, or twice
+as many where there are two others, which say little of their own spread, ..."""
+RANGES = (1.0, 1.128, 1.693, 2.059, 2.326, 2.534, 2.704, 2.847, 2.970, 3.078)
+"""The expected range of 1, 2, ... normal values, in standard deviations (ISO 7870-2, factor d2)."""
+BEFORE = 2.25
+"""The spread is the widest from so many times fewer steps to 1.5 times as many: two courses may cross and be close by chance."""
 OF_FALL, OF_LEVEL = 0.25, 0.05
 """... than this share of it or of what was learnt so far, whichever is less, and than this share of it."""
 MEMORISED = 0.02
@@ -88,14 +93,15 @@ def compare(
         return _pair(typical, [list(each.values()) for each in found.values()])
     together, odd = _closest(typical), list[Odd]()
     while True:
-        spread = _spread([typical[key] for key in together], [list(found[key].values()) for key in together])
-        odd = [
-            Odd(key, number, stretch)
-            for key, each in found.items()
-            if len(others := [typical[name] for name in together if name != key]) > 1
-            for number, own in each.items()
-            if (stretch := parts(own, others, spread))
-        ]
+        odd = []
+        for key, each in found.items():
+            others = sorted(together - {key})
+            if len(others) < 2:
+                continue
+            ways = [typical[name] for name in others]
+            spread = _spread(ways, [list(found[name].values()) for name in others])
+            stretches = {number: parts(own, ways, spread) for number, own in each.items()}
+            odd += [Odd(key, number, stretch) for number, stretch in stretches.items() if stretch]
         joining = found.keys() - together - {each.key for each in odd}
         if not joining:
             break
@@ -128,16 +134,16 @@ def parts(own: Values, others: Sequence[Values], spread: Values, factor: float =
     """Return the first long stretch in which a course is nowhere near the others; None without any. Arguments are
     medians of windows.
 
-    `spread`: what the others are apart at most until each window, as a share of their loss. `factor`: of all margins.
+    `spread`: of the others around each window, a standard deviation as a share of their loss. `factor`: of all margins.
     """
     count = min(len(own), len(spread), *map(len, others))
     if not count:
         return None
     least = _least(others)
     own, others = np.maximum(own, least), [np.maximum(each, least) for each in others]
-    level = _median(others)
+    level, wide = _median(others), SPREADS * (1 + 1 / max(1, len(others) - 1))
     fall = np.abs(level[0] - level[:count])
-    margin = np.maximum(OF_FALL * np.minimum(1, fall / level[:count]), np.maximum(OF_LEVEL, SPREADS * spread[:count]))
+    margin = np.maximum(OF_FALL * np.minimum(1, fall / level[:count]), np.maximum(OF_LEVEL, wide * spread[:count]))
     further = 1 + factor * margin
     low, high = _band(others, count, np.minimum), _band(others, count, np.maximum)
     for outside in (own[:count] < low / further, own[:count] > high * further):
@@ -177,11 +183,16 @@ def _longest(outside: np.ndarray[Any, np.dtype[np.bool_]]) -> tuple[int, int] | 
 
 def _band(others: Sequence[Values], count: int, of: Callable[[Any, Any], Any]) -> Values:
     """Return the lowest or highest loss that any of the others has about as early, or as late, as each window."""
-    ends = np.array(edges_of(max(map(len, others))))
-    centre = (ends[:-1] + ends[1:] + 1) / 2
+    centre = _centres(max(map(len, others)))
     extreme = np.array([of.reduce([each[k] for each in others if k < len(each)]) for k in range(len(centre))])
     near = [(centre >= centre[k] / AHEAD) & (centre <= centre[k] * AHEAD) for k in range(count)]
     return np.array([of.reduce(extreme[each]) for each in near])
+
+
+def _centres(windows: int) -> Values:
+    """Return the step in the middle of each window, counted from 1."""
+    ends = np.array(edges_of(windows))
+    return np.asarray((ends[:-1] + ends[1:] + 1) / 2)
 
 
 def _median(found: Sequence[Values]) -> Values:
@@ -190,13 +201,19 @@ def _median(found: Sequence[Values]) -> Values:
 
 
 def _spread(typical: Sequence[Values], processes: Iterable[Sequence[Values]]) -> Values:
-    """Return how far courses have been apart at most until each window, as a share of their loss.
+    """Return how far courses are apart around each window, as a standard deviation and a share of their loss.
 
     They are those of the contenders, and those of the processes of most of them: what a framework does not repeat is chance.
     """
-    between = _range(typical)
-    within = [np.resize(_range(each), len(between)) if len(each) > 1 else np.zeros(len(between)) for each in processes]
-    return np.maximum.accumulate(np.maximum(between, np.median(within, axis=0)))
+    between = _deviation(typical)
+    within = [np.resize(_deviation(each), len(between)) if len(each) > 1 else 0 * between for each in processes]
+    found = np.maximum(between, np.median(within, axis=0))
+    centre = _centres(len(found))
+    return np.array([found[(centre >= each / BEFORE) & (centre <= each * AHEAD)].max() for each in centre])
+
+
+def _deviation(found: Sequence[Values]) -> Values:
+    return np.asarray(_range(found) / RANGES[min(len(found), len(RANGES)) - 1])
 
 
 def _range(found: Sequence[Values]) -> Values:
