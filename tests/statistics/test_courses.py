@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import combinations
+from itertools import combinations, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -144,7 +144,7 @@ def test_a_framework_that_does_not_repeat_itself_widens_the_yardstick() -> None:
 def test_windows_follow_each_other_and_cover_whole_steps(length: int) -> None:
     found = courses.edges(length)
     assert found[0] == 0
-    assert all(1 <= b - a <= max(1, 0.16 * a + 1) for a, b in zip(found, found[1:], strict=False))
+    assert all(1 <= b - a <= max(1, 0.16 * a + 1) for a, b in pairwise(found))
     assert found[-1] <= length < max(found[-1] + 1, round(found[-1] * courses.GROWTH))
     assert found == courses.edges_of(len(found) - 1)
     assert len(courses.medians(np.ones(length))) == len(found) - 1

@@ -57,7 +57,7 @@ class Watching:
         return True
 
     def record(self, several: bool) -> Watched | None:
-        """Return what was seen; None where no end was seen. `several`: the process started others, whose CPU time is not known."""
+        """Return what was seen; None where no end was seen. `several`: it started ranks, whose CPU time is not known."""
         if not self._ended_ns:
             return None
         return Watched(

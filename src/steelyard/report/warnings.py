@@ -75,8 +75,7 @@ KINDS = {
     ),
     "LossesPart": (
         "warning",
-        "Verdicts between the two are not to be trusted. A third framework shows which of them trains otherwise, and so does a look "
-        "at the code after the first steps. A training at a rate at which it is chaotic can part by rounding alone.",
+        "Verdicts between the two sides may compare unlike trainings. A further framework shows which side trains otherwise.",
     ),
     "Unsteady": ("warning", "Check the times on the page. Measuring again on an idle machine may help."),
     "InputBound": (

@@ -13,7 +13,7 @@ from steelyard_worker.strategy import Spread
 CERTIFIED_STEPS = 5
 """A certificate compares the losses of so many first steps; what these exchanged was the exchange of a right training."""
 SHARE = 0.5
-"""Steps of a strategy that exchanges in every step carry the same bytes, within 2 % in all of them; half as many are not the same."""
+"""Steps of a strategy that exchanges in every step carry the same gradients; half as many bytes are not the same."""
 MATTERS_BYTES = 10_000
 """Below so many bytes per step, what ranks tell each other to agree on a step may be most of it."""
 EVERY_STEP = ("processes", "sharded", "server", "library", "model", "pipeline")
@@ -26,9 +26,9 @@ HELPERS = 1
 """Beside the threads that compute, Python's own is busy where a framework returns before the work is done, and prepares the next
 step meanwhile."""
 CLOCK_NS, CLOCK_SHARE = 500_000_000, 0.05
-"""A clock that runs slow is late by more and more. One that is right is late by what it takes to read losses back and write a line."""
+"""A clock that runs slow is late by more and more. A right one is late by what it takes to read losses and write a line."""
 LAST_BLOCKS = 3
-"""One block may be written down late because its process stood still after it; all of the last ones are late where the clock is."""
+"""One block may be written down late because its process stood still; where the clock is late, all of the last are."""
 
 
 def contradiction(trial: Trial) -> str:

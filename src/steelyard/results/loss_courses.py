@@ -27,7 +27,7 @@ Rounds = Mapping[str, Mapping[int, Trial]]
 
 @dataclass(frozen=True)
 class Parting:
-    """Cases whose losses part, and nothing says which side is right: `cases`, and `apart` from them. `sentence` needs no names."""
+    """Cases whose losses part, and nothing says which side is right: `cases`, and `apart` from them. `sentence` names none."""
 
     cases: tuple[str, ...]
     apart: tuple[str, ...]

@@ -43,7 +43,7 @@ class RoundResults:
         return trial
 
     def compare_courses(self) -> list[Trial]:
-        """Hold the losses of all finished trials against each other; returns those that do not train as the others, now failed."""
+        """Hold the losses of all finished trials against each other; returns those that part, which count as failed now."""
         found = loss_courses.compare(self.finished, self.certificates)
         self.partings = found.partings
         odd = [replace(trial, done=False, error=(DEVIATES, sentence)) for trial, sentence in found.odd]

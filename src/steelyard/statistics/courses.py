@@ -5,6 +5,7 @@ later on. So a difference means something only beside the spread of the others i
 another for a while. What is looked for is a training that is nowhere near the others over a long stretch.
 """
 
+import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,8 +15,8 @@ import numpy as np
 Values = np.ndarray[Any, np.dtype[np.float64]]
 
 GROWTH = 1.15
-"""Windows of steps get longer by this factor: single steps at first, then medians, because late losses differ from batch to batch,
-and jump now and then."""
+"""Windows of steps get longer by this factor: single steps at first, then medians, because late losses differ from batch to
+batch, and jump now and then."""
 AHEAD = 1.5
 """A training may be where the others are at up to 1.5 times its number of steps, or were at 1/1.5 of it."""
 FEWEST, LONGER = 20, 1.5
@@ -40,7 +41,8 @@ OTHERS = 2
 @dataclass(frozen=True)
 class Stretch:
     """Consecutive steps, counted from 1, in which a training parts from others; the typical losses there, its
-    own and those of the others."""
+    own and those of the others.
+    """
 
     first: int
     last: int
@@ -76,7 +78,7 @@ class Compared:
 def compare(
     courses: Mapping[str, Mapping[int, Sequence[float] | Values]], makers: Mapping[str, str] | None = None
 ) -> Compared:  # fmt: skip
-    """Compare the losses of contenders, key -> {round: (steps,)}; all have the same batches in the same order from the first step on.
+    """Compare the losses of contenders, key -> {round: (steps,)}, all on the same batches in the same order from the first on.
 
     `makers`: the framework of each contender; by default it has one of its own. Contenders of one framework share their mistakes,
     so it is frameworks that must go together.
@@ -127,7 +129,7 @@ def medians(losses: Sequence[float] | Values) -> Values:
     """Return the median loss of each whole window, float64 (windows,)."""
     found = np.asarray(losses, np.float64)
     ends = edges(len(found))
-    return np.array([np.median(found[begin:end]) for begin, end in zip(ends, ends[1:], strict=False)])
+    return np.array([np.median(found[begin:end]) for begin, end in itertools.pairwise(ends)])
 
 
 def parts(own: Values, others: Sequence[Values], spread: Values, factor: float = 1.0) -> Stretch | None:
