@@ -4,7 +4,7 @@ Nothing here depends on how fast a machine is or how busy: a busy machine makes 
 have, nor a later time than the present. A trial without the figures is not checked.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from steelyard.results.events import Block, Watched
 from steelyard.results.trials import Trial
@@ -43,19 +43,34 @@ def _of_bytes(trial: Trial) -> str:
     if spread is None or not _alike(spread, trial):
         return ""
     first = _first_steps(trial.blocks)
-    for what, of in (("sent", lambda block: block.sent_bytes), ("received", lambda block: block.received_bytes)):
-        if any(of(block) is None for block in trial.blocks):
+    counted = [block for block in trial.blocks if block.phase == "counted" and block not in first]
+    for what, of in CARRIED.items():
+        if not counted or any(of(block) is None for block in trial.blocks):
             continue
-        usual = sum(of(block) or 0 for block in first) / max(1, sum(block.steps for block in first))
-        counted = [block for block in trial.blocks if block.phase == "counted" and block not in first]
-        least = min(counted, key=lambda block: (of(block) or 0) / block.steps, default=None)
-        if least and usual >= MATTERS_BYTES and (of(least) or 0) / least.steps < SHARE * usual:
+        usual = sum(of(block) or 0 for block in first) / sum(block.steps for block in first)
+        least = min(counted, key=lambda block: _per_step(of(block), block))
+        if usual >= MATTERS_BYTES and _per_step(of(least), least) < SHARE * usual:
             return (
                 f"The first rank {what} {usual:,.0f} bytes per step at the beginning, where losses are compared with the "
-                f"certificate, but {(of(least) or 0) / least.steps:,.0f} in the counted steps from step {least.first_step + 1} "
-                "on. Its ranks no longer exchange what they did."
+                f"certificate, but {_per_step(of(least), least):,.0f} in the counted steps from step {least.first_step + 1} on. "
+                "Its ranks no longer exchange what they did."
             )
     return ""
+
+
+def _sent(block: Block) -> int | None:
+    return block.sent_bytes
+
+
+def _received(block: Block) -> int | None:
+    return block.received_bytes
+
+
+def _per_step(carried: int | None, block: Block) -> float:
+    return (carried or 0) / block.steps
+
+
+CARRIED: dict[str, Callable[[Block], int | None]] = {"sent": _sent, "received": _received}
 
 
 def _alike(spread: Spread, trial: Trial) -> bool:

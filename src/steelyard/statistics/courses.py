@@ -6,7 +6,7 @@ another for a while. What is looked for is a training that is nowhere near the o
 """
 
 import itertools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -183,7 +183,7 @@ def _longest(outside: np.ndarray[Any, np.dtype[np.bool_]]) -> tuple[int, int] | 
     return None
 
 
-def _band(others: Sequence[Values], count: int, of: Callable[[Any, Any], Any]) -> Values:
+def _band(others: Sequence[Values], count: int, of: np.ufunc) -> Values:
     """Return the lowest or highest loss that any of the others has about as early, or as late, as each window."""
     centre = _centres(max(map(len, others)))
     extreme = np.array([of.reduce([each[k] for each in others if k < len(each)]) for k in range(len(centre))])
