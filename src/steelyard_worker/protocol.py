@@ -34,6 +34,8 @@ EVENTS = "events.jsonl"
 SAMPLES = "samples.i64"
 LOSSES = "losses.f32"
 LOG = "output.log"
+# The event in which the launcher writes down what it saw of a process, after the last event of the process itself.
+WATCHED = "watched"
 # Where each thread of a process was when it was asked for it.
 PLACE = "place.txt"
 # Folder of the record of another rank than the first, inside the trial's.

@@ -94,7 +94,8 @@ def test_a_process_that_computes_something_else_than_was_certified_has_no_result
     assert json.loads(run.read_text())["state"] == "failed"
     assert all(each["passed"] for each in json.loads((run.parent / "certificates.json").read_text()).values())
     beside = steelyard("run", *settings, "-f", "fake", "--knob", "fake.fault=none,timed", "--json")
-    assert beside.returncode == 0
+    assert beside.returncode == 3
+    assert "steelyard: 1 contender is in no verdict" in beside.stderr
     found = json.loads(beside.stdout)
     right, wrong = contender(found, "fault=none"), contender(found, "fault=timed")
     assert right["certificate_of_processes"] == "The first losses of all 2 processes are the certified ones."

@@ -20,6 +20,7 @@ from steelyard.host.noise import HostNoise
 from steelyard.plan import cells, studies
 from steelyard.published import documents, gathering, held
 from steelyard.results import record, store, trials
+from steelyard.results.events import Watched
 from steelyard.results.record import Group, RunPlan, RunRecord, Search
 from steelyard.results.searched import Searched, Tried
 from steelyard_worker import protocol, tensors
@@ -47,7 +48,8 @@ def documented_events() -> dict[str, set[str]]:
 
 
 def test_every_event_is_documented_with_its_fields() -> None:
-    assert documented_events() == pages.events_written(pages.WORKER)
+    of_launcher = {protocol.WATCHED: names_of(Watched)}
+    assert documented_events() == pages.events_written(pages.WORKER) | of_launcher
 
 
 def test_an_event_that_code_writes_is_found(tmp_path: Path) -> None:

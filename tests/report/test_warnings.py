@@ -70,6 +70,20 @@ def test_a_batch_that_was_memorised_is_named_where_its_blocks_are_slow(tmp_path,
         assert each.sentence.endswith("A block took up to 9 times as long as the median one.")
 
 
+def test_contenders_whose_losses_part_are_named_together(tmp_path):
+    folder = write_run(tmp_path, two())
+    assert "LossesPart" not in warnings_of(folder)
+    for home in folder.glob("trials/*fake*"):
+        losses = np.fromfile(home / LOSSES, "<f4")
+        losses[10:] = 40 * losses[10]
+        losses.tofile(home / LOSSES)
+    found = view_of(folder)
+    (warning,) = [each for each in found.warnings if each.name == "LossesPart"]
+    assert (warning.subject, warning.severity) == ("Fake and Dummy on line:small", "warning")
+    assert "One of them may not go on as it was certified, and nothing here says which." in warning.sentence
+    assert not any(each.failure for each in found.comparisons[0].contenders)
+
+
 def unsteady(view, label):
     comparison = view.comparisons[0]
     contender = next(each for each in comparison.contenders if each.title == "Fake")

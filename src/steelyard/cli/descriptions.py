@@ -9,6 +9,13 @@ is the path of that page.
 
 Press Ctrl-C to stop: the results of finished processes are stored, and --resume continues from there.
 
+exit codes:
+  0    every contender has a result
+  1    no process finished
+  2    the command or the machine does not allow the run; the message says what to do
+  3    a contender was left out: its process failed, or did not compute what was certified
+  130  stopped with Ctrl-C
+
 examples:
   steelyard run                                                  the study first-look, all frameworks
   steelyard run --workload resnet18:cifar10 --data ~/data        one network at its published size

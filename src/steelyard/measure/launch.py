@@ -15,9 +15,10 @@ from steelyard.catalog import frameworks
 from steelyard.catalog.frameworks import WORKER
 from steelyard.errors import UserError
 from steelyard.files import json_lines
-from steelyard.measure import failing_ranks, processes
+from steelyard.measure import failing_ranks, processes, watching
 from steelyard.measure import hosts as places
 from steelyard.measure.hosts import Hosts, Partners
+from steelyard.measure.watching import Watching
 from steelyard.results import trials
 from steelyard.results.trials import Trial
 from steelyard_worker import protocol
@@ -56,10 +57,10 @@ def launch(
     `partners`: the other nodes of a cluster, for strategies that need several.
     """
     job = _recorded(job, worker)
-    folder = Path(job.folder)
+    folder, seen = Path(job.folder), Watching(job.spawned_ns)
     try:
         with places.of(job, partners) as hosts:
-            verdict = _run(job, python, worker, watch, guard, hosts, partners)
+            verdict = _run(job, python, worker, watch, guard, hosts, partners, seen)
     except UserError as error:
         verdict = ("unsupported", str(error))
     try:
@@ -68,7 +69,18 @@ def launch(
         return Trial(folder, job, error=("crash", str(error)))
     # The first rank's own error is often a consequence: it lost the connection to the rank that failed.
     told = trial.error and _processes(job) == 1
-    return trial if trial.done or told else record_error(trial, *verdict)
+    if trial.done:
+        return _watched(trial, seen) if job.kind == "measure" else trial
+    return trial if told else record_error(trial, *verdict)
+
+
+def _watched(trial: Trial, seen: Watching) -> Trial:
+    """Add what the launcher saw to the record of a trial that has finished. A scripted clock has nothing to do with it."""
+    found = seen.record(several=_processes(trial.job) > 1)
+    if found is None or frameworks.framework(trial.job.case.framework).scripted:
+        return trial
+    watching.append(trial.folder, found)
+    return replace(trial, watched=found)
 
 
 def refused(job: Job, kind: str, message: str) -> Trial:
@@ -110,7 +122,8 @@ def _empty(folder: Path) -> Path:
 
 
 def _run(
-    job: Job, python: Path, worker: Path, watch: Watch, guard: Guard, hosts: Hosts, partners: Partners | None
+    job: Job, python: Path, worker: Path, watch: Watch, guard: Guard, hosts: Hosts, partners: Partners | None,
+    seen: Watching,
 ) -> tuple[str, str]:  # fmt: skip
     """Run the process to its end; returns the error to record if the worker did not record one itself."""
     others = partners if hosts.are_nodes else None
@@ -127,7 +140,7 @@ def _run(
             stack.callback(others.end)
             others.begin(job, hosts.meeting)
         limit = job.case.memory_limit if job.kind in LIMITED else 0
-        stopped = _wait(process, folder, watch, guard, limit, count, others)
+        stopped = _wait(process, folder, watch, guard, limit, count, others, seen)
         if stopped or count == 1:
             return stopped or processes.final_error(process.returncode, folder)
         if others and process.returncode and (failed := _failure_elsewhere(folder, count, others)):
@@ -152,15 +165,15 @@ def _processes(job: Job) -> int:
 
 def _wait(
     process: subprocess.Popen[bytes], folder: Path, watch: Watch, guard: Guard, limit: int, ranks: int,
-    others: Partners | None,
+    others: Partners | None, seen: Watching,
 ) -> tuple[str, str] | None:  # fmt: skip
     """Forward events as they arrive; returns the error of a process that was stopped, None if it ended by itself.
 
     Of several ranks, the first one's events are those of the trial. `others`: the nodes that have some of the ranks.
     """
-    tail = _Tail(folder / protocol.EVENTS)
+    tail = _Tail(folder / protocol.EVENTS, seen)
     heard = time.monotonic()
-    while process.poll() is None:
+    while not seen.has_ended(process):
         for event in tail.new():
             watch(event)  # which may take long, where the process waits for its turn
             heard = time.monotonic()
@@ -204,10 +217,11 @@ def record_error(trial: Trial, kind: str, message: str) -> Trial:
 class _Tail:
     """Return the events that were appended to a growing file since the last call."""
 
-    def __init__(self, path: Path) -> None:
-        self._path, self._position = path, 0
+    def __init__(self, path: Path, seen: Watching) -> None:
+        self._path, self._position, self._seen = path, 0, seen
 
     def new(self) -> list[dict[str, Any]]:
+        self._seen.looks()
         if not self._path.exists():
             return []
         with self._path.open("rb") as file:
@@ -215,7 +229,10 @@ class _Tail:
             text = file.read()
         complete = text[: text.rfind(b"\n") + 1]
         self._position += len(complete)
-        return [event for line in complete.splitlines() if (event := _event(line))]
+        found = [event for line in complete.splitlines() if (event := _event(line))]
+        for event in found:
+            self._seen.found(event)
+        return found
 
 
 def _event(line: bytes) -> dict[str, Any]:

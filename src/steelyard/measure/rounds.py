@@ -242,11 +242,13 @@ class _Rounds:
             self._session.screen.say(f"Round {attempt.round} of {attempt.group} is repeated because {because}.")
             wave.waiting.insert(0, replace(task, tries=task.tries + (not outcome.lost)))
             return
-        for trial in outcome.trials:
-            counted = self._results.add(trial)
-            if trial.done and counted.error:
-                name = self._session.plan.by_id[trial.job.case.id].key
-                self._session.screen.say(f"{name} is left out: {counted.error[1]}")
+        added = [self._results.add(trial) for trial in outcome.trials]
+        left_out = [
+            counted for trial, counted in zip(outcome.trials, added, strict=True) if trial.done and counted.error
+        ]
+        for counted in [*left_out, *self._results.compare_courses()]:
+            name = self._session.plan.by_id[counted.job.case.id].key
+            self._session.screen.say(f"{name} is left out: {counted.error[1] if counted.error else ''}")
         standing = self._standings[attempt.group] = rank(self._session, task.group, self._results)
         titles = {key: in_text(title) for key, title in task.group.titles.items()}
         self._session.screen.ranking(attempt.group, standing.ranking, titles)

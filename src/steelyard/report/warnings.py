@@ -10,7 +10,7 @@ from steelyard.report.formatting import SHORT_INPUTS
 from steelyard.report.model import Comparison, Contender, Source, Speed
 from steelyard.report.notation import duration
 from steelyard.report.words import said
-from steelyard.results import memorised
+from steelyard.results import loss_courses, memorised
 from steelyard.statistics.sentences import percent
 from steelyard_worker.case import TRAINING
 
@@ -72,6 +72,10 @@ KINDS = {
     "MemorisedBatch": (
         "warning",
         "Its ratios say little of other batches. Measure a larger batch (--batch), or data instead of synthetic batches.",
+    ),
+    "LossesPart": (
+        "warning",
+        "Verdicts between the two sides may compare unlike trainings. A further framework shows which side trains otherwise.",
     ),
     "Unsteady": ("warning", "Check the times on the page. Measuring again on an idle machine may help."),
     "InputBound": (
@@ -143,6 +147,7 @@ def find(
     found += [_warning("LeftOutNodes", RUN, sentence) for sentence in source.record.left_out]
     for comparison in comparisons:
         found += _scatter(comparison, source)
+        found += _partings(comparison, source)
         for contender in comparison.contenders:
             found += _of_contender(comparison, contender, source)
             if not source.quantity.per_process:
@@ -204,6 +209,14 @@ def _scatter(comparison: Comparison, source: Source) -> Iterator[ResultWarning]:
             f"{percent(ranking.delta_used)}, not {percent(source.plan.options.delta)}."
         )
         yield _warning("NoisyMachine", comparison.group, sentence)
+
+
+def _partings(comparison: Comparison, source: Source) -> Iterator[ResultWarning]:
+    titles = {each.case.id: each.title for each in comparison.contenders}
+    for parting in source.results.partings:
+        if titles.keys() >= {*parting.cases, *parting.apart}:
+            sides = [loss_courses.names(each, titles) for each in (parting.cases, parting.apart)]
+            yield _warning("LossesPart", f"{' and '.join(sides)} on {comparison.group}", parting.sentence)
 
 
 def _of_contender(comparison: Comparison, contender: Contender, source: Source) -> Iterator[ResultWarning]:

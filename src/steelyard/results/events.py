@@ -15,7 +15,7 @@ class Block:
     of all threads of the process, 0 where it was not recorded. `epoch` counts from 1; it is 0 where the process does not train
     whole epochs. `energy_uj`: microjoules that each meter of the machine counted, empty without any, None where meters were not
     looked for. `gpu_percent`: use of the GPU; None where it is not known. `sent_bytes` and `received_bytes`: by the connections
-    of a rank; None of a single process, and where that was not seen.
+    of a rank; None of a single process, and where that was not seen. `t_ns`: when the block was written down.
     """
 
     input: str
@@ -30,6 +30,7 @@ class Block:
     gpu_percent: Count | None = None
     sent_bytes: Count | None = None
     received_bytes: Count | None = None
+    t_ns: Count = 0
 
 
 @dataclass(frozen=True)
@@ -197,11 +198,28 @@ class Done:
     """The process has finished."""
 
 
+@dataclass(frozen=True)
+class Watched:
+    """What the launcher saw of a process that has ended, on the same clock as the process's own times, nanoseconds.
+
+    `behind_ns`: by how much the times of its last events lie before the moment when the launcher looked and did not find them
+    yet; 0 where they do not. `cpu_ns`: CPU time of the process as the kernel counts it; None where it is not known. `cores`: how
+    many the process may use.
+    """
+
+    spawned_ns: Count
+    ended_ns: Count
+    behind_ns: Count
+    cores: Positive
+    cpu_ns: Count | None = None
+
+
 # Event -> what a trial needs of it. Other events are for others.
 EVENTS: dict[str, Any] = {
     "hello": Hello, "applied": Applied, "phase": Phase, "samples": Block, "epoch": Shapes, "evaluated": Evaluated,
     "outputs": Outputs, "imported": Imported, "exchanged": Exchanged, "memory": Memory, "profiled": Profiled, "graph": GraphStage,
     "all-reduce": Reduced, "staleness": Staleness, "warning": Warned, "error": Error, "done": Done,
+    protocol.WATCHED: Watched,
 }  # fmt: skip
 
 

@@ -5,24 +5,30 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from steelyard.results import first_losses, imported
+from steelyard.results import first_losses, imported, loss_courses
+from steelyard.results.contradictions import contradiction
+from steelyard.results.loss_courses import Parting
 from steelyard.results.quantities import Quantity
 from steelyard.results.trials import Trial
 from steelyard_worker.case import Case
 
 # Kind of the error of a trial that did not compute what was certified.
 DEVIATES = "deviation"
+# Kind of the error of a trial whose record contradicts itself.
+CONTRADICTS = "contradiction"
 
 
 @dataclass
 class RoundResults:
     """Trials by case id and round. A later attempt at a round replaces an earlier one, regardless of the order of adding.
 
-    `certificates` are by case id. A trial whose first losses or imported files are not the certified ones counts as failed.
+    `certificates` are by case id. A trial whose first losses or imported files are not the certified ones counts as failed, and so
+    does one whose record contradicts itself. `partings`: contenders whose losses part, as `compare_courses` found them.
     """
 
     certificates: dict[str, dict[str, Any]] = field(default_factory=dict)
     latest: dict[str, dict[int, Trial]] = field(default_factory=lambda: defaultdict(dict))
+    partings: tuple[Parting, ...] = ()
 
     def add(self, trial: Trial) -> Trial:
         """Add an ended trial; returns it as it counts."""
@@ -31,9 +37,20 @@ class RoundResults:
         checks = imported.deviation, first_losses.deviation
         if trial.done and (sentence := next(filter(None, (each(trial, certificate) for each in checks)), "")):
             trial = replace(trial, done=False, error=(DEVIATES, sentence))
+        if trial.done and (sentence := contradiction(trial)):
+            trial = replace(trial, done=False, error=(CONTRADICTS, sentence))
         if job.round not in rounds or rounds[job.round].job.attempt <= job.attempt:
             rounds[job.round] = trial
         return trial
+
+    def compare_courses(self) -> list[Trial]:
+        """Hold the losses of all finished trials against each other; returns those that part, which count as failed now."""
+        found = loss_courses.compare(self.finished, self.certificates)
+        self.partings = found.partings
+        odd = [replace(trial, done=False, error=(DEVIATES, sentence)) for trial, sentence in found.odd]
+        for trial in odd:
+            self.latest[trial.job.case.id][trial.job.round] = trial
+        return odd
 
     @property
     def finished(self) -> dict[str, dict[int, Trial]]:
@@ -79,4 +96,5 @@ def collect(trials: Iterable[Trial], certificates: dict[str, dict[str, Any]]) ->
     for trial in trials:
         if trial.job.kind == "measure" and (trial.done or trial.error):
             results.add(trial)
+    results.compare_courses()
     return results

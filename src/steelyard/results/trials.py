@@ -27,6 +27,7 @@ from steelyard.results.events import (
     Reduced,
     Shapes,
     Staleness,
+    Watched,
     checked,
 )
 from steelyard.statistics import metrics
@@ -68,6 +69,7 @@ class Trial:
     `outputs`: fingerprints by batch and output, such as `inference1/logits`. `shapes`: of the batches, by epoch. `memory`: by
     phase, such as `import` or `counted`. `others`: the records of the other ranks; None where one of them cannot be used.
     `imported`: path -> SHA-256 of what was imported from elsewhere (`results.imported`); None where that was not recorded.
+    `watched`: what the launcher saw of the process; None where it did not watch.
     """
 
     folder: Path
@@ -94,6 +96,7 @@ class Trial:
     done: bool = False
     others: "tuple[Trial, ...] | None" = ()
     imported: dict[str, str] | None = None
+    watched: Watched | None = None
 
     @property
     def batch(self) -> int:
@@ -313,6 +316,8 @@ def replay(folder: Path, job: Job, events: Iterable[dict[str, Any]]) -> Trial:
                 graphs.append(graph)
             case Staleness() as staleness:
                 found["staleness"] = staleness
+            case Watched() as watched:
+                found["watched"] = watched
             case Reduced() as block:
                 reduced.append(block)
             case {"name": str()} as warning:

@@ -30,7 +30,7 @@ def check(arguments: argparse.Namespace) -> None:
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Search and measure; the path of the page is the last line. The exit code is 1 if no process of the rounds finished."""
+    """Search and measure; the path of the page is the last line. The exit code is that of a run."""
     root = selection.runs_of(arguments)
     earlier = run_folders.find(root, arguments.run)
     return run_command.carry_out(arguments, planned(arguments, earlier), root)

@@ -1,0 +1,80 @@
+"""What the launcher sees of a process, whatever that process says: how long it ran, its CPU time, and how late its events are.
+
+All processes of a machine read the same monotonic clock (clock_gettime(2)), so times of two processes can be compared.
+"""
+
+import contextlib
+import os
+import subprocess
+import time
+from collections import deque
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from steelyard.files import json_lines
+from steelyard.results.events import Watched
+from steelyard_worker import protocol
+
+# One event may be late because its process or the disk stood still between the reading of the clock and the writing. All of the
+# last ones are late only where the clock is.
+LAST_EVENTS = 3
+
+
+class Watching:
+    """Notes what it is told of one process, from its start to its end. `spawned_ns`: when it was started."""
+
+    def __init__(self, spawned_ns: int) -> None:
+        self._spawned_ns = self._looked_ns = self._looks_ns = spawned_ns
+        self._ended_ns = 0
+        self._behind_ns: deque[int] = deque(maxlen=LAST_EVENTS)
+        self._cpu_ns: int | None = None
+
+    def looks(self) -> None:
+        """Note that the launcher is about to look for new events."""
+        self._looked_ns, self._looks_ns = self._looks_ns, time.perf_counter_ns()
+
+    def found(self, event: dict[str, Any]) -> None:
+        """Note an event that was not there at the last look, so that it was written after it."""
+        told = event.get("t_ns")
+        if isinstance(told, int):
+            self._behind_ns.append(max(0, self._looked_ns - told))
+
+    def has_ended(self, process: subprocess.Popen[bytes]) -> bool:
+        """Return whether a process has ended. Its CPU time is read before the system forgets it, where that is possible."""
+        if process.returncode is None and hasattr(os, "waitid"):
+            with contextlib.suppress(ChildProcessError):
+                if os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+                    return False
+            self._ended_ns = time.perf_counter_ns()
+            with contextlib.suppress(psutil.Error):
+                self._cpu_ns = round(1e9 * sum(psutil.Process(process.pid).cpu_times()[:4]))
+        if process.poll() is None:
+            return False
+        self._ended_ns = self._ended_ns or time.perf_counter_ns()
+        return True
+
+    def record(self, several: bool) -> Watched | None:
+        """Return what was seen; None where no end was seen. `several`: it started ranks, whose CPU time is not known."""
+        if not self._ended_ns:
+            return None
+        return Watched(
+            self._spawned_ns, self._ended_ns, min(self._behind_ns, default=0), cores(),
+            None if several else self._cpu_ns,
+        )  # fmt: skip
+
+
+def cores() -> int:
+    """Return how many cores a process that is started here may use."""
+    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return allowed or 1
+
+
+def append(folder: Path, seen: Watched) -> None:
+    """Append what was seen to the events of a trial. On a full disk that cannot be written, and then nothing is checked."""
+    with contextlib.suppress(OSError):
+        json_lines.append(
+            folder / protocol.EVENTS, v=protocol.VERSION, event=protocol.WATCHED, t_ns=seen.ended_ns, **asdict(seen)
+        )
