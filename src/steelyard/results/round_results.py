@@ -22,8 +22,8 @@ CONTRADICTS = "contradiction"
 class RoundResults:
     """Trials by case id and round. A later attempt at a round replaces an earlier one, regardless of the order of adding.
 
-    `certificates` are by case id. A trial whose first losses or imported files are not the certified ones counts as failed, and so
-    does one whose record contradicts itself. `partings`: contenders whose losses part, as `compare_courses` found them.
+    `certificates` are by case id. A trial whose first losses or imported files are not the certified ones counts as failed, and
+    so does one whose record contradicts itself. `partings`: contenders whose losses part, as `compare_courses` found them.
     """
 
     certificates: dict[str, dict[str, Any]] = field(default_factory=dict)
