@@ -49,11 +49,12 @@ def trained(
     settings = frameworks.framework("fake").complete(Settings("scripted", knobs={"step_us": step_us}))
     case = Case("line", "small", SIZES, "", {}, Optimizer("sgd", 0.1), "fake", settings)
     planned = replace(protocol(name).schedule, **{"evaluate": True, **schedule})
-    job = Job("measure", case, str(LINE), "", data, str(folder), schedule=planned, spawned_ns=spawned_ns)
     folder.mkdir()
-    (folder / trials.JOB).write_text(json.dumps(asdict(job)))
     adapter, described = Adapter(settings), network.describe(LINE, SIZES)
     weights = {each.name: np.zeros(each.shape, np.float32) for each in described.parameters}
+    tensors.write(folder / "weights", weights)
+    job = Job("measure", case, str(LINE), str(folder / "weights"), data, str(folder), schedule=planned, spawned_ns=spawned_ns)
+    (folder / trials.JOB).write_text(json.dumps(asdict(job)))
     trainer = adapter.trainer(
         network.load_implementation(LINE, "line", "fake"), SIZES, described, weights, case.optimizer
     )

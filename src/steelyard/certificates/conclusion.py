@@ -67,7 +67,9 @@ def conclude(plan: CertificationPlan, known: Comparisons | None = None) -> Certi
         return _saved(certificate)
     losses, limits = evidence.losses()
     outputs, output_limits = evidence.outputs()
-    return _saved(replace(certificate, losses=losses, loss_limits=limits, outputs=outputs, output_limits=output_limits))
+    updates, update_limits = evidence.updates()
+    certificate = replace(certificate, losses=losses, loss_limits=limits, outputs=outputs, output_limits=output_limits)
+    return _saved(replace(certificate, updates=updates, update_limits=update_limits))
 
 
 def _inner_tasks(evidence: Evidence) -> tuple[Task, ...]:

@@ -1,7 +1,7 @@
 """Certificates as JSON files in the cache, one per key; a file that cannot be read counts as missing."""
 
 import json
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,8 @@ class Certificate:
     `outputs` and `output_limits` are the same for the fingerprints of an inference's outputs, by batch and output
     (`inference1/logits`). `task`: training or inference.
     `strategy`: over what it was spread.
+    `updates`: changes of some elements of each tensor in the first two steps, and `update_limits` how far a trial's may be from
+    them, relative to the whole tensor's; empty where a trial has none to compare.
     `declared`: how the update rule differs from the canonical formula. `key`: hash of everything that decides.
     """
 
@@ -63,6 +65,8 @@ class Certificate:
     specification: str
     implementation: str
     created: str
+    updates: dict[str, list[float]] = field(default_factory=dict)
+    update_limits: dict[str, float] = field(default_factory=dict)
 
     def to_json(self) -> str:
         """Return the record as JSON text."""

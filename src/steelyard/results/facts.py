@@ -92,3 +92,5 @@ class Judged(CertificateFacts, total=False):
     loss_limits: list[float]
     outputs: dict[str, float]
     output_limits: dict[str, float]
+    updates: dict[str, list[float]]
+    update_limits: dict[str, float]

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from steelyard.results.first_losses import deviation
+from steelyard.results import end_check, first_losses
 from steelyard.results.quantities import Quantity
 from steelyard.results.trials import Trial
 from steelyard_worker.case import Case
@@ -18,7 +18,8 @@ DEVIATES = "deviation"
 class RoundResults:
     """Trials by case id and round. A later attempt at a round replaces an earlier one, regardless of the order of adding.
 
-    `certificates` are by case id. A trial whose first losses are not the certified ones counts as failed.
+    `certificates` are by case id. A trial whose first losses are not the certified ones counts as failed, and so does one that
+    did not compute to its end what was certified.
     """
 
     certificates: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -27,7 +28,8 @@ class RoundResults:
     def add(self, trial: Trial) -> Trial:
         """Add an ended trial; returns it as it counts."""
         rounds, job = self.latest[trial.job.case.id], trial.job
-        if trial.done and (sentence := deviation(trial, self.certificates.get(job.case.id, {}))):
+        certificate = self.certificates.get(job.case.id, {})
+        if trial.done and (sentence := _deviation(trial, certificate)):
             trial = replace(trial, done=False, error=(DEVIATES, sentence))
         if job.round not in rounds or rounds[job.round].job.attempt <= job.attempt:
             rounds[job.round] = trial
@@ -69,6 +71,10 @@ class RoundResults:
         """Return `values` as numbers that are better when smaller, as the decision rule needs them."""
         found = self.values(cases, quantity, source).items()
         return {key: {number: quantity.cost(value) for number, value in rounds.items()} for key, rounds in found}
+
+
+def _deviation(trial: Trial, certificate: dict[str, Any]) -> str:
+    return first_losses.deviation(trial, certificate) or end_check.deviation(trial, certificate)
 
 
 def collect(trials: Iterable[Trial], certificates: dict[str, dict[str, Any]]) -> RoundResults:

@@ -10,6 +10,7 @@ import numpy as np
 from steelyard.errors import UserError
 from steelyard.results import ranks
 from steelyard.results.events import (
+    Again,
     Applied,
     Block,
     Done,
@@ -17,6 +18,7 @@ from steelyard.results.events import (
     Evaluated,
     Exchanged,
     GraphStage,
+    Handed,
     Hello,
     Memory,
     Outputs,
@@ -66,6 +68,8 @@ class Trial:
 
     `outputs`: fingerprints by batch and output, such as `inference1/logits`. `shapes`: of the batches, by epoch. `memory`: by
     phase, such as `import` or `counted`. `others`: the records of the other ranks; None where one of them cannot be used.
+    `again`: what was computed once more at the end, and `handed` the last batches of input pipelines beside the order; None and
+    empty where the process did not look.
     """
 
     folder: Path
@@ -91,6 +95,8 @@ class Trial:
     error: tuple[str, str] | None = None
     done: bool = False
     others: "tuple[Trial, ...] | None" = ()
+    again: Again | None = None
+    handed: tuple[Handed, ...] = ()
 
     @property
     def batch(self) -> int:
@@ -297,6 +303,10 @@ def replay(folder: Path, job: Job, events: Iterable[dict[str, Any]]) -> Trial:
                 found["shapes"][shapes.epoch] = shapes
             case Outputs(batch, fingerprints):
                 outputs |= {f"inference{batch}/{name}": value for name, value in fingerprints.items()}
+            case Again() as again:
+                found["again"] = again
+            case Handed() as handed:
+                found["handed"] = (*found.get("handed", ()), handed)
             case Exchanged() as exchanged:
                 found["exchanged"] = exchanged
             case Profiled() as profiled:

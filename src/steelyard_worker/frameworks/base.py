@@ -62,8 +62,8 @@ class Trainer(Protocol):
     whole batches and divides them.
 
     Where a loop of the framework's own drives the training, a trainer also has `run(feed, steps, stamp)`: that loop does the next
-    steps on the feed, which is what `pipeline` returned or `itertools.repeat(batch)`, calls `stamp()` after each, and the losses
-    are returned as handles. It is timed in place of `step`.
+    steps on the feed, which is what `pipeline` returned, `itertools.repeat(batch)` or `batches.Turns`, calls `stamp()` after
+    each, and the losses are returned as handles. It is timed in place of `step`.
     """
 
     def put(self, batch: Batch) -> Any:
@@ -92,6 +92,11 @@ class Trainer(Protocol):
 
     def state(self) -> dict[str, Array]:
         """Return every tensor that the network names, statistics included, canonical."""
+
+    def restart(self, weights: Mapping[str, Array]) -> None:
+        """Put these weights back into the network that was trained, and make the update rule forget: moments, step count, place
+        in the schedule. The same compiled step is used afterwards. An adapter may lack this method.
+        """
 
     def inner(self, batch: Any, names: Collection[str]) -> dict[str, Array]:
         """Run forward in training mode; return the inner tensors that have these names, in any layout (see `probes`).
