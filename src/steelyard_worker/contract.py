@@ -30,6 +30,7 @@ STEPS = 4
 SYNCHRONISED_S, FEWEST, MOST = 0.3, 10, 200
 LONGEST_WAIT = 0.25  # share of the whole time that may pass in reading results after `synchronise`
 LOSS_TOLERANCE = 1e-3  # between losses of the same batches, where other batches differ by far more
+STATE_TOLERANCE = 1e-2  # share of what four steps change; momentum that is left in place changes it by as much again
 OUTPUT_TOLERANCE = 1e-4  # relative; by rounding, the outputs of two compiled programs differ by far less
 UNKNOWN_RULE = "no-such-rule"
 
@@ -82,7 +83,7 @@ def _checks(subject: Subject) -> dict[str, Callable[[Subject], None]]:
         "weights": weights_are_loaded_exactly, "outputs": outputs_have_the_precision, "gradients": gradients_are_complete,
         "update": a_step_updates, "put copies": put_copies, "synchronise waits": synchronise_waits,
         "pipeline": pipeline_keeps_the_order, "inference": a_predictor_has_the_outputs_of_a_trainer,
-        "inference waits": inference_waits, "refusals": refusals_are_known,
+        "inference waits": inference_waits, "restart": a_restart_is_a_new_beginning, "refusals": refusals_are_known,
     }  # fmt: skip
     if subject.job.case.settings.deterministic:
         found["determinism"] = equal_runs_are_equal
@@ -247,6 +248,47 @@ def _one_pass(predictor: Predictor, batch: Any) -> float:
     began = timing.monotonic()
     predictor.outputs(batch)
     return (timing.monotonic() - began) / 1e9
+
+
+def a_restart_is_a_new_beginning(subject: Subject) -> None:
+    """After `restart`, losses and tensors are those of a new trainer, and nothing is compiled; an adapter may lack the method."""
+    fresh, used = subject.trainer(), subject.trainer()
+    if not hasattr(used, "restart"):
+        return
+    source = _source(subject)
+    batches_of = [[each.put(source.batch(step)) for step in range(2 * STEPS)] for each in (fresh, used)]
+    used.losses([used.step(batch) for batch in batches_of[1][STEPS:]])
+    compiled = subject.adapter.compilations()
+    try:
+        used.restart(subject.weights)
+    except Refusal as refusal:
+        if refusal.kind != "unsupported":
+            raise
+        return
+    found = used.losses([used.step(batch) for batch in batches_of[1][:STEPS]])
+    if subject.adapter.compilations() != compiled:
+        raise Failed("Something is compiled again after restart().")
+    expected = fresh.losses([fresh.step(batch) for batch in batches_of[0][:STEPS]])
+    exact = subject.job.case.settings.deterministic
+    limit = 0.0 if exact else LOSS_TOLERANCE
+    wrong = ~(np.abs(found - expected) <= limit * np.abs(expected))
+    if wrong.any():
+        raise Failed(f"Loss {int(wrong.argmax())} after restart() is not that of a new trainer, counted from 0.")
+    _same_change(subject, used.state(), fresh.state(), exact)
+
+
+def _same_change(subject: Subject, found: Mapping[str, Array], expected: Mapping[str, Array], exact: bool) -> None:
+    """Compare what steps have made of all trainable tensors together, and of all others.
+
+    Together, because rounding alone may decide where a tensor goes that has hardly a gradient.
+    """
+    for trainable, what in ((True, "trainable tensors"), (False, "statistics")):
+        names = [each.name for each in subject.network.parameters if each.trainable is trainable]
+        first = {name: np.asarray(subject.weights[name], np.float64) for name in names}
+        moved = sum(float(np.square(expected[name] - first[name]).sum()) for name in names) ** 0.5
+        apart = sum(float(np.square(found[name] - expected[name], dtype=np.float64).sum()) for name in names) ** 0.5
+        if not apart <= (0.0 if exact else STATE_TOLERANCE * moved):
+            raise Failed(f"After restart() and {STEPS} steps, the {what} are not those of a new trainer.")
 
 
 def refusals_are_known(subject: Subject) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -12,7 +13,7 @@ import pytest
 
 from steelyard_worker import contract, network
 from steelyard_worker.case import Case, Optimizer, Settings
-from steelyard_worker.protocol import Data, Job
+from steelyard_worker.protocol import Data, Job, Refusal
 
 ROOT = Path(__file__).resolve().parents[2]
 LINE = ROOT / "tests" / "workloads" / "line"
@@ -132,7 +133,7 @@ def failure(name: str, adapter: str = CODE["adapter.py"], line: str = CODE["work
 KNOBS = {"layout": "rows"}
 NAMES = (
     "weights", "outputs", "gradients", "update", "put copies", "synchronise waits", "pipeline", "inference", "inference waits",
-    "refusals",
+    "restart", "refusals",
 )  # fmt: skip
 
 
@@ -189,6 +190,9 @@ FAULTS = [
         "is not that of the trainer",
     ),
     ("inference", 'np.array(weight, order="C") for', "np.array(weight + 1) for", "other values for head.weight"),
+    ("restart", "velocity[...] = 0", "pass", "Loss 1 after restart() is not that of a new trainer"),
+    ("restart", "weight[...] = weights[name]", "pass", "Loss 0 after restart() is not that of a new trainer"),
+    ("restart", "return 0", "self.count = getattr(self, 'count', 0) + 1; return self.count", "compiled again"),
     ("refusals", 'optimizer.name != "sgd" or', "", "trainer() accepts it"),
     ("refusals", 'raise Refusal("unsupported", "Plain', 'raise Refusal("cannot", "Plain', "unknown kind 'cannot'"),
     ("refusals", 'raise Refusal("unsupported", "Plain', 'raise KeyError("Plain', "not KeyError"),
@@ -206,6 +210,34 @@ def test_float64_that_is_computed_in_float32_is_found() -> None:
     new = "return {'logits': self._implementation.forward(self._weights, batch)['logits'].astype('f4').astype('f8')}"
     planted = CODE["adapter.py"].replace(old, new)
     assert failure("outputs", planted, precision="float64") == "Outputs in float64 have only the accuracy of float32."
+
+
+@pytest.mark.parametrize("deterministic", [False, True])
+def test_a_restart_is_compared_bit_by_bit_where_runs_are_deterministic(deterministic: bool) -> None:
+    planted = CODE["adapter.py"].replace("weight[...] = weights[name]", "weight[...] = weights[name] * (1 + 1e-6)")
+    found = failure("restart", planted, deterministic=deterministic)
+    assert bool(found) == deterministic, found
+
+
+@pytest.mark.parametrize(("trainable", "words"), [(True, "the trainable tensors are not"), (False, "the statistics are not")])
+def test_tensors_that_a_restart_leaves_are_found_where_no_loss_shows_them(trainable: bool, words: str) -> None:
+    """The same number on every logit leaves the loss as it is. As a statistic, the bias counts by itself."""
+    planted = CODE["adapter.py"].replace(
+        "weight[...] = weights[name]", "weight[...] = weights[name] + 9 * ('bias' in name)"
+    )
+    found = subject(planted, CODE["workloads/line.py"], Settings("eager", knobs=KNOBS))
+    weight, bias = found.network.parameters
+    found.network = replace(found.network, parameters=(weight, replace(bias, trainable=trainable)))
+    with pytest.raises(contract.Failed, match=words):
+        contract._checks(found)["restart"](found)
+
+
+def test_a_restart_may_be_missing_or_refused_as_unsupported() -> None:
+    assert failure("restart", CODE["adapter.py"].replace("def restart", "def unused")) == ""
+    refused = CODE["adapter.py"].replace("velocity[...] = 0", "raise Refusal('unsupported', 'No.')")
+    assert failure("restart", refused) == ""
+    with pytest.raises(Refusal):
+        failure("restart", refused.replace("'unsupported', 'No.'", "'setting', 'No.'"))
 
 
 def test_equal_runs_that_differ_are_found() -> None:

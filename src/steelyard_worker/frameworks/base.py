@@ -105,6 +105,11 @@ class Trainer(Protocol):
         trainer is not used afterwards.
         """
 
+    def restart(self, weights: Mapping[str, Array]) -> None:
+        """Put these weights back into the network that was trained, and make the update rule forget: moments, step count, place
+        in the schedule. The same compiled step is used afterwards. An adapter may lack this method.
+        """
+
 
 class CountingTrainer(Trainer, Protocol):
     """A trainer that trains asynchronously, and says how stale its gradients were."""

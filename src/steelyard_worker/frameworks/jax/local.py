@@ -47,17 +47,26 @@ class Local(Sharded):
         def copied(value: Any) -> Any:
             return jax.tree.map(lambda each: jnp.broadcast_to(each, (count, *each.shape)), value)
 
-        self.carry = jax.jit(copied, out_shardings=self.divided)(self.carry)
-        if RANDOM in self.carry[1]:  # every copy draws numbers of its own
-            keys = jax.random.split(self.carry[1][RANDOM][0], count)
-            self.carry[1][RANDOM] = jax.device_put(keys, self.divided)
+        self._copied = jax.jit(copied, out_shardings=self.divided)
+        self._copy()
         mesh = self.divided.mesh
         update = mapped(self._one, mesh, (DIVIDED, DIVIDED, EVERYWHERE), (DIVIDED, DIVIDED))
         self.update = jax.jit(update, donate_argnums=0)
         average = jax.jit(mapped(_averaged, mesh, (DIVIDED,), DIVIDED), donate_argnums=0)
         # Compiled here, because the first average comes after some steps, when nothing should be compiled any more.
         self._average = average.lower(self.carry).compile()
-        self._steps = 0
+
+    def _copy(self) -> None:
+        """Give every device a copy of what the first step takes."""
+        self.carry, self._steps = self._copied(self.carry), 0
+        if RANDOM in self.carry[1]:  # every copy draws numbers of its own
+            keys = jax.random.split(self.carry[1][RANDOM][0], self.divided.mesh.size)
+            self.carry[1][RANDOM] = jax.device_put(keys, self.divided)
+
+    def restart(self, weights: Mapping[str, Array]) -> None:
+        """Begin again on all devices, and count the steps to the next average anew."""
+        super().restart(weights)
+        self._copy()
 
     def _one(self, carry: Any, batch: Any, scalars: Any) -> Any:
         """Return the next state and the loss of one device, whose copy is the first and only one that it sees."""

@@ -39,6 +39,9 @@ class Native:
         """Return nothing: optax counts steps in its state."""
         return {}
 
+    def forget(self) -> None:
+        """Do nothing: all memory is in the state that `init` returns."""
+
     def update(self, tensors: Tensors, gradients: Tensors, memory: Any, scalars: Tensors) -> tuple[Tensors, Any]:
         """Return (updated tensors, updated optimizer state)."""
         del scalars
@@ -97,6 +100,10 @@ class Reference:
         self._t += 1
         found = update_scalars.of_step(spec, self._t)._asdict() | changing
         return {name: np.float64(value) for name, value in found.items()}
+
+    def forget(self) -> None:
+        """Count the steps anew; the moments are in the state that `init` returns."""
+        self._t = 0
 
     def update(self, tensors: Tensors, gradients: Tensors, memory: Any, scalars: Tensors) -> tuple[Tensors, Any]:
         """Return (updated tensors, updated moments)."""

@@ -78,10 +78,16 @@ class Sharded(Trainer):
     ) -> None:  # fmt: skip
         super().__init__(implementation, sizes, network, weights, optimizer, precision, choices, rates)
         # What a step returns must be placed as what it takes, or the next step would be compiled again.
-        self.carry = jax.jit(_same, out_shardings=self.everywhere)(self.carry)
+        self._replicated = jax.jit(_same, out_shardings=self.everywhere)
+        self.carry = self._replicated(self.carry)
         update = self._over_devices(self._update, (EVERYWHERE, DIVIDED, EVERYWHERE), (EVERYWHERE, EVERYWHERE))
         self.update = jax.jit(update, donate_argnums=0, out_shardings=self.everywhere)
         self._infer = jax.jit(self._outputs, out_shardings=self.of_outputs)
+
+    def restart(self, weights: Mapping[str, Array]) -> None:
+        """Begin again on all devices."""
+        super().restart(weights)
+        self.carry = self._replicated(self.carry)
 
     def _load(self, kind: str, array: Array) -> jax.Array:
         return jax.device_put(layouts.to_native(kind, array, self._precision), self.everywhere, may_alias=False)

@@ -55,10 +55,8 @@ class Staged(Trainer):
     ) -> None:  # fmt: skip
         Predictor.__init__(self, implementation, sizes, network, weights, precision, choices)
         self._trainable = {p.name for p in network.parameters if p.trainable}
-        self._first: Tensors = dict(self.tensors)
+        self._first: Tensors = self._with_random(dict(self.tensors))
         self.tensors = {}
-        if choices.dropout:
-            self._first[RANDOM] = jax.random.key(dropout.SEED)
         self._optimizer, self._rates = optimizer, rates
         self._cuts: dict[Any, passes.Passes] = {}
         self._lock = Lock()  # batches are put by several threads
@@ -102,12 +100,31 @@ class Staged(Trainer):
         return self._forward(tensors, batch, training=True)
 
     def _place(self, found: passes.Passes) -> None:
-        for names, device in zip(found.owned, self.devices, strict=True):
+        self._owned = found.owned
+        self._distribute()
+        self._updates = [Update(self._optimizer, tensors, self._rates) for tensors in self._trained]
+
+    def _distribute(self) -> None:
+        """Bring the tensors of each stage to its device."""
+        for names, device in zip(self._owned, self.devices, strict=True):
             own = {name: jax.device_put(self._first[name], device) for name in names}
             self._trained.append({name: own[name] for name in own if name in self._trainable})
             self._fixed.append({name: own[name] for name in own if name not in self._trainable})
-            self._updates.append(Update(self._optimizer, self._trained[-1], self._rates))
-        self._first, self._owned = {}, found.owned
+        self._first = {}
+
+    def _with_random(self, tensors: Tensors) -> Tensors:
+        return tensors | ({RANDOM: jax.random.key(dropout.SEED)} if self._choices.dropout else {})
+
+    def restart(self, weights: Mapping[str, Array]) -> None:
+        """Load weights as the constructor did, and bring them to the stages; the programs of the stages are kept."""
+        self.synchronise()
+        self._trained, self._fixed = [], []
+        loaded = {name: self._load(kind, weights[name]) for name, kind in self._kinds.items()}
+        self._first = self._with_random(loaded)
+        if self._updates:
+            self._distribute()
+            for update, tensors in zip(self._updates, self._trained, strict=True):
+                update.restart(tensors)
 
     def step(self, batch: Any) -> jax.Array:
         """Forward, backward, update; the loss stays on its device."""

@@ -31,17 +31,22 @@ class Trainer(Predictor):
         optimizer: Optimizer, precision: str, choices: Choices, rates: Array | None = None,
     ) -> None:  # fmt: skip
         super().__init__(implementation, sizes, network, weights, precision, choices)
-        native = dict(self.tensors)
-        self.tensors = {}  # from now on they are in `carry`
-        trained = {p.name: native.pop(p.name) for p in network.parameters if p.trainable}
-        self._rule = optimizers.update_rule(optimizer, list(trained), rates)
-        if choices.dropout:
-            native[RANDOM] = jax.random.key(dropout.SEED)
+        self._trainable = [p.name for p in network.parameters if p.trainable]
+        self._rule = optimizers.update_rule(optimizer, self._trainable, rates)
         # One program, because every zero tensor would otherwise be compiled separately.
-        self.carry = (trained, native, jax.jit(self._rule.init)(trained))
+        self._init = jax.jit(self._rule.init)
+        native, self.tensors = dict(self.tensors), {}  # from now on they are in `carry`
+        self.carry = self._first_carry(native)
         self.scalars = self._rule.scalars
         self.update = jax.jit(self._update, donate_argnums=0)
         self.loss: jax.Array | None = None
+
+    def _first_carry(self, tensors: dict[str, jax.Array]) -> tuple[Any, Any, Any]:
+        """Return what the first step takes."""
+        trained = {name: tensors.pop(name) for name in self._trainable}
+        if self._choices.dropout:
+            tensors[RANDOM] = jax.random.key(dropout.SEED)
+        return trained, tensors, self._init(trained)
 
     def _objective(self, trained: Tensors, fixed: Tensors, batch: Tensors) -> tuple[jax.Array, tuple[Any, Tensors]]:
         outputs, statistics = self._forward({**trained, **fixed}, batch, training=True)
@@ -66,6 +71,13 @@ class Trainer(Predictor):
         """Forward, backward, update; the loss stays on the device."""
         self.carry, self.loss = self.update(self.carry, batch, self.scalars())
         return self.loss
+
+    def restart(self, weights: Mapping[str, Array]) -> None:
+        """Load weights as the constructor did; the compiled step and the program that makes the memory of the rule are kept."""
+        self.synchronise()
+        self.carry = None  # before the new one is made, so that a device need not hold both
+        self._rule.forget()
+        self.carry = self._first_carry({name: self._load(kind, weights[name]) for name, kind in self._kinds.items()})
 
     def lowered(self, batch: Tensors) -> Any:
         """Return the program of a step as JAX traced it."""

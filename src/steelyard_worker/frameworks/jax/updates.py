@@ -24,9 +24,15 @@ class Update:
         # Clipped here, because no stage knows the norm of all gradients.
         self._rule = optimizers.update_rule(replace(optimizer, clip=0.0), list(tensors), rates)
         self._clip = optimizer.clip
-        self.memory = jax.jit(self._rule.init)(tensors) if tensors else None
+        self._init = jax.jit(self._rule.init)
+        self.memory = self._init(tensors) if tensors else None
         self._update = jax.jit(self._run, donate_argnums=(0, 1))
         self.square = jax.jit(_square)
+
+    def restart(self, tensors: Tensors) -> None:
+        """Begin again with these tensors."""
+        self._rule.forget()
+        self.memory = self._init(tensors) if tensors else None
 
     def run(self, tensors: Tensors, gradients: list[Tensors], squares: list[jax.Array] | None) -> Tensors:
         """Return the updated tensors; `squares`: of the gradients of all stages, None: nothing is clipped."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from mindspore import Parameter, ParameterTuple, Tensor, nn, ops
+from mindspore import Parameter, ParameterTuple, Tensor, dtype_to_nptype, nn, ops
 from mindspore.nn.learning_rate_schedule import LearningRateSchedule
 
 from steelyard_worker.frameworks import update_scalars
@@ -32,6 +32,22 @@ def update_rule(
     if spec.name == "adamw":
         return AdamW(spec, named, rates), tuple(named)
     return _native(spec, named, spec.learning_rate if rates is None else Rates(rates))
+
+
+# Attributes in which rules keep what they have seen, and their first value. Others, such as the learning rate, are constants.
+MEMORY = {
+    "moments": 0, "accum": 0, "stat": 1, "moment1": 0, "moment2": 0, "beta1_power": 1, "beta2_power": 1, "global_step": 0,
+    "first": 0, "second": 0, "powers": 1, "step": 0,
+}  # fmt: skip
+
+
+def forget(rule: nn.Cell) -> None:
+    """Set a rule back to its first step; graphs that have its parameters are kept."""
+    for name, first in MEMORY.items():
+        found = getattr(rule, name, ())
+        for parameter in (found,) if isinstance(found, Parameter) else found:
+            shape, dtype = parameter.shape, dtype_to_nptype(parameter.dtype)
+            parameter.set_data(Tensor(np.full(shape, first, dtype)))
 
 
 class Rates(LearningRateSchedule):

@@ -98,10 +98,16 @@ class Predictor:
 def load(named: dict[str, Parameter], network: Network, weights: Mapping[str, Array]) -> None:
     """Copy canonical weights and names into the parameters; MindSpore's layouts are the canonical ones on CPU."""
     named_tensors.check(network, {name: tuple(parameter.shape) for name, parameter in named.items()})
+    fill(named, weights)
     for name, parameter in named.items():
-        parameter.set_data(Tensor(np.asarray(weights[name], np.float32)))
         parameter.name = name  # optimizers and graphs tell parameters apart by name
         parameter.init_mode = None  # otherwise copies, such as an optimizer's moments, are initialised at random first
+
+
+def fill(named: dict[str, Parameter], weights: Mapping[str, Array]) -> None:
+    """Copy canonical weights into the parameters."""
+    for name, parameter in named.items():
+        parameter.set_data(Tensor(np.asarray(weights[name], np.float32)))
 
 
 def to_numpy(tensor: Tensor) -> Array:

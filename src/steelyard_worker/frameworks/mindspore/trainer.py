@@ -9,9 +9,9 @@ import mindspore
 import numpy as np
 from mindspore import Tensor
 
-from steelyard_worker import probes
+from steelyard_worker import dropout, probes
 from steelyard_worker.frameworks.mindspore import cells, layers, optimizers
-from steelyard_worker.frameworks.mindspore.predictor import Predictor, to_numpy
+from steelyard_worker.frameworks.mindspore.predictor import Predictor, fill, to_numpy
 from steelyard_worker.probes import probe
 
 if TYPE_CHECKING:
@@ -43,14 +43,15 @@ class Trainer(Predictor):
             layers.compute_again(self._cell, network.blocks)
         self.columns = (*implementation.INPUTS, *implementation.TARGETS)
         trained = {p.name: self._named[p.name] for p in network.parameters if p.trainable}
-        rule, self._order = optimizers.update_rule(optimizer, trained, rates)
+        self._rule, self._order = optimizers.update_rule(optimizer, trained, rates)
         parameters = tuple(trained[name] for name in self._order)
         parts = self._cell, implementation.loss(), len(implementation.INPUTS)
         step = self.reference_step_cell if optimizer.implementation == "reference" else self.step_cell
-        self._train = step(cells.Loss(*parts), rule, parameters, optimizer.clip).set_train()
+        self._train = step(cells.Loss(*parts), self._rule, parameters, optimizer.clip).set_train()
         self._differentiate = self.gradients_cell(cells.LossAndOutputs(*parts), parameters).set_train()
         self._cell.set_train()
         self._last_loss: Tensor | None = None
+        self._drops = settings.knobs["dropout"] == dropout.ON
 
     def step(self, batch: Tensors) -> Tensor:
         """Forward, backward, update; the loss is not read."""
@@ -69,6 +70,15 @@ class Trainer(Predictor):
         if self._last_loss is not None:
             self._named[self._order[-1]].asnumpy()
             self._last_loss.asnumpy()
+
+    def restart(self, weights: Mapping[str, Array]) -> None:
+        """Put data into the parameters that the compiled step has."""
+        self.synchronise()
+        fill(self._named, weights)
+        optimizers.forget(self._rule)
+        self._steps = 0
+        if self._drops:
+            mindspore.set_seed(dropout.SEED)
 
     def losses(self, handles: list[Tensor]) -> Array:
         """Read the losses back."""

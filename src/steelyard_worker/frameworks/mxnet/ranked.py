@@ -9,8 +9,11 @@ import mxnet as mx
 from steelyard_worker.frameworks.mxnet import stores
 from steelyard_worker.frameworks.mxnet.shares import AveragingTrainer
 from steelyard_worker.frameworks.mxnet.trainer import Trainer
+from steelyard_worker.protocol import Refusal
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from steelyard_worker.case import Optimizer
     from steelyard_worker.frameworks.base import Array
     from steelyard_worker.frameworks.mxnet.stores import Store
@@ -43,3 +46,7 @@ class AsynchronousTrainer(Trainer):
 
     def _rule(self, optimizer: Optimizer, rates: Array | None, lazy: bool) -> Any:
         return stores.asynchronous_rule(optimizer, self._trained, rates, lazy, self._store)
+
+    def restart(self, weights: Mapping[str, Array]) -> None:
+        """Refuse: there is no order of updates that could be repeated."""
+        raise Refusal("unsupported", "Servers apply gradients in any order, so the first steps cannot be repeated.")

@@ -51,8 +51,13 @@ class RunningStatistics:
         self._read = read
         self._batch_norms, self._known = batch_norms, {shapes: batch_norms(shapes)}
         self._native = {f"{name}.running_var": named[f"{name}.running_var"] for name in self._known[shapes]}
-        self._initial = {name: read(parameter).asnumpy() for name, parameter in self._native.items()}
-        self._shapes, self._steps, self._runs = shapes, 0, list[_Run]()
+        self._first_shapes = shapes
+        self.restart()
+
+    def restart(self) -> None:
+        """Begin with the values that the parameters have now."""
+        self._initial = {name: self._read(parameter).asnumpy() for name, parameter in self._native.items()}
+        self._shapes, self._steps, self._runs = self._first_shapes, 0, list[_Run]()
 
     def advance(self, shapes: Shapes | None = None) -> None:
         """Count the training step that begins; `shapes` of its inputs, None where they never change."""

@@ -5,10 +5,11 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import mxnet as mx
 import numpy as np
 from mxnet import autograd, nd
 
-from steelyard_worker import probes
+from steelyard_worker import dropout, probes
 from steelyard_worker.frameworks.mxnet import layers, optimizers
 from steelyard_worker.frameworks.mxnet.predictor import Forward, Predictor, shapes_of
 from steelyard_worker.frameworks.mxnet.running_statistics import RunningStatistics
@@ -56,7 +57,9 @@ class Trainer(Predictor):
         self._statistics = self._running_statistics(
             self._named, partial(self._batch_norms, implementation.INPUTS), full
         )
-        self.rule = self._rule(optimizer, rates, settings.knobs["embedding"] == "lazy")
+        self._make_rule = partial(self._rule, optimizer, rates, settings.knobs["embedding"] == "lazy")
+        self.rule = self._make_rule()
+        self._drops = settings.knobs["dropout"] == dropout.ON
 
     def _running_statistics(self, *arguments: Any) -> RunningStatistics:
         return RunningStatistics(*arguments)
@@ -82,6 +85,23 @@ class Trainer(Predictor):
         self.rule.step(1)  # divide by 1: the loss is already a mean (P-45)
         self.latest = loss
         return loss
+
+    def restart(self, weights: Mapping[str, Array]) -> None:
+        """Copy weights into the parameters' own arrays, which graphs have, and make the rule again: it is part of no graph.
+
+        A store of ranks has no way to forget: as with a second trainer, the new rule has keys of its own there.
+        """
+        nd.waitall()
+        for name, parameter in self._named.items():
+            array = np.asarray(weights[name], parameter.dtype, order="C")
+            # Not `set_data`, which Gluon refuses for parameters that servers update.
+            for each in parameter.list_data():
+                each[:] = array
+        self._statistics.restart()
+        self.rule = self._make_rule()
+        if self._drops:
+            mx.random.seed(dropout.SEED)
+        nd.waitall()
 
     def losses(self, handles: list[NDArray]) -> Array:
         """Read the losses back."""

@@ -11,6 +11,8 @@ from torch.distributed.algorithms.model_averaging import averagers, utils
 from steelyard_worker.frameworks.pytorch.trainer import Trainer
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from steelyard_worker.case import Settings
     from steelyard_worker.frameworks.base import Array
     from steelyard_worker.frameworks.pytorch.predictor import Tensors
@@ -36,6 +38,11 @@ class Local(Trainer):
         if self._averager.step % PERIOD == 0:
             self._restore_layouts()
         return loss
+
+    def restart(self, weights: Mapping[str, Array]) -> None:
+        """Begin again as a single process does, and count the steps to the next average anew."""
+        super().restart(weights)
+        self._averager.step = 0
 
     def _restore_layouts(self) -> None:
         """Bring kernels back into the memory format of the run: PyTorch's average stores them in the usual one."""

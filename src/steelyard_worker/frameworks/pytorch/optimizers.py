@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from copy import deepcopy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -47,17 +48,33 @@ def update_rule(
     return (clipping or Clipped)(rule, spec.clip, list(named.values())) if spec.clip else rule
 
 
+def forget(rule: Any) -> None:
+    """Set a rule that `update_rule` returned back to its first step, with the same tensors."""
+    if isinstance(rule, torch.optim.Optimizer):
+        rule.state.clear()  # PyTorch makes it when it first updates a tensor: moments, and the number of the step
+    else:
+        rule.forget()
+
+
 class Scheduled:
     """Gives a rule, whose learning rate is 1, the rate of each step with `LambdaLR`, which is called after a step (P-46)."""
 
     def __init__(self, rule: torch.optim.Optimizer, rates: Array) -> None:
         self._rule, self.zero_grad = rule, rule.zero_grad
         self._next = torch.optim.lr_scheduler.LambdaLR(rule, lambda step: update_scalars.rate_at(rates, step))
+        self._first = deepcopy(self._next.state_dict())
 
     def step(self) -> None:
         """Update, then set the rate of the next step."""
         self._rule.step()
         self._next.step()
+
+    def forget(self) -> None:
+        """Begin again with the rate of the first step, which a scheduler that loads its place does not set by itself."""
+        forget(self._rule)
+        self._next.load_state_dict(deepcopy(self._first))
+        for group, rate in zip(self._rule.param_groups, self._next.get_last_lr(), strict=True):
+            group["lr"] = rate
 
 
 class Clipped:
@@ -83,6 +100,10 @@ class Clipped:
             torch.nn.utils.clip_grads_with_norm_(self._tensors, self._limit, norm)
         self._rule.step()
 
+    def forget(self) -> None:
+        """Make the rule begin again."""
+        forget(self._rule)
+
 
 class Both:
     """Applies one rule to the tensors with dense gradients and another one to those with sparse gradients."""
@@ -99,6 +120,11 @@ class Both:
         """Apply one update."""
         for rule in self._rules:
             rule.step()
+
+    def forget(self) -> None:
+        """Make both rules begin again."""
+        for rule in self._rules:
+            forget(rule)
 
 
 def _of_rows(spec: Optimizer, rows: list[Tensor]) -> torch.optim.Optimizer:
@@ -159,6 +185,12 @@ class Reference:
         rule = {"sgd": self._sgd, "lamb": self._lamb}.get(self._spec.name, self._adam)
         for name, tensor in self._named.items():
             rule(name, tensor, update_scalars.decay_of(self._spec, name))
+
+    def forget(self) -> None:
+        """Begin again with moments of zero."""
+        self._t = 0
+        for moment in (*self._first.values(), *self._second.values()):
+            moment.zero_()
 
     def _clip(self, gradients: list[Tensor]) -> None:
         norm = math.sqrt(sum(float(g.square().sum()) for g in gradients))

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
     Tensors = dict[str, torch.Tensor]
 
+# The end of the name of what a batch norm counts its batches in; no network names it.
+COUNTER = "num_batches_tracked"
+
 
 class Predictor:
     """One module, in evaluation mode."""
@@ -93,10 +96,17 @@ class Predictor:
 @torch.no_grad()
 def load(named: Tensors, network: Network, weights: Mapping[str, Array]) -> None:
     """Copy canonical weights into the tensors; PyTorch's layouts are the canonical ones."""
-    own = {name: tuple(tensor.shape) for name, tensor in named.items() if not name.endswith("num_batches_tracked")}
+    own = {name: tuple(tensor.shape) for name, tensor in named.items() if not name.endswith(COUNTER)}
     named_tensors.check(network, own)
-    for name in own:
-        named[name].copy_(torch.from_numpy(np.array(weights[name])))
+    fill(named, weights)
+
+
+@torch.no_grad()
+def fill(named: Tensors, weights: Mapping[str, Array]) -> None:
+    """Copy canonical weights into these tensors, which may be some of a network's."""
+    for name, tensor in named.items():
+        if not name.endswith(COUNTER):
+            tensor.copy_(torch.from_numpy(np.array(weights[name])))
 
 
 def to_numpy(tensor: torch.Tensor) -> Array:

@@ -5,19 +5,21 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 from torch import distributed, nn
 from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.fsdp import fully_shard
-from torch.distributed.tensor import DTensor
+from torch.distributed.fsdp import FSDPModule, fully_shard
+from torch.distributed.tensor import DTensor, distribute_tensor
 
 from steelyard_worker.frameworks.pytorch.clipping import ClippedTogether
-from steelyard_worker.frameworks.pytorch.predictor import to_numpy
+from steelyard_worker.frameworks.pytorch.predictor import fill, to_numpy
 from steelyard_worker.frameworks.pytorch.replicated import send_from_first
 from steelyard_worker.frameworks.pytorch.trainer import Trainer
 from steelyard_worker.protocol import Refusal
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from types import ModuleType
 
     from steelyard_worker.case import Settings
@@ -44,6 +46,17 @@ class Sharded(Trainer):
             fully_shard(module, mesh=mesh)
         fully_shard(self._module, mesh=mesh)
         self._named = self._variables(self._module)
+
+    def _fill(self, weights: Mapping[str, Array]) -> None:
+        """Give every rank its parts; weights that a pass has gathered and kept are dropped."""
+        for module in self._module.modules():
+            if isinstance(module, FSDPModule):
+                module.reshard()
+        divided = {name: tensor for name, tensor in self._named.items() if isinstance(tensor, DTensor)}
+        fill({name: tensor for name, tensor in self._named.items() if name not in divided}, weights)
+        for name, tensor in divided.items():
+            whole = torch.from_numpy(np.array(weights[name])).to(tensor.device, tensor.dtype)
+            tensor.copy_(distribute_tensor(whole, tensor.device_mesh, tensor.placements))
 
     def gradients(self, batch: Tensors) -> tuple[dict[str, Array], float, dict[str, Array]]:
         """Forward in training mode and backward, and gather the gradients."""

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from steelyard_worker import probes
+from steelyard_worker import dropout, probes
 from steelyard_worker.frameworks.pytorch import layers, optimizers, recomputation
 from steelyard_worker.frameworks.pytorch import settings as process
-from steelyard_worker.frameworks.pytorch.predictor import Predictor, to_numpy
+from steelyard_worker.frameworks.pytorch.predictor import COUNTER, Predictor, fill, to_numpy
 from steelyard_worker.probes import probe
 
 if TYPE_CHECKING:
@@ -47,6 +47,7 @@ class Trainer(Predictor):
         self._rule = optimizers.update_rule(optimizer, self._trained, rates, sparse, self.clipping)
         self._forward = process.wrapped(self._forward_and_loss, settings)
         self._reuses_memory = bool(settings.knobs["cuda_graphs"])
+        self._drops = settings.knobs["dropout"] == dropout.ON
 
     def _spread(self, settings: Settings, sizes: dict[str, Any], network: Network) -> None:
         """Spread the module over ranks, before its update rule is made; a single process has nothing to do."""
@@ -64,6 +65,21 @@ class Trainer(Predictor):
         self._rule.step()
         # The next run of a CUDA graph writes its loss into the same memory.
         return loss.detach().clone() if self._reuses_memory else loss.detach()
+
+    @torch.no_grad()
+    def restart(self, weights: Mapping[str, Array]) -> None:
+        """Copy weights into the module's own tensors, so that neither the module nor its compiled step is made again."""
+        self._fill(weights)
+        for name, buffer in self._module.named_buffers():
+            if name.endswith(COUNTER):
+                buffer.zero_()
+        optimizers.forget(self._rule)
+        if self._drops:
+            torch.manual_seed(dropout.SEED)
+
+    def _fill(self, weights: Mapping[str, Array]) -> None:
+        """Copy weights into the tensors that this process has."""
+        fill(self._named, weights)
 
     def losses(self, handles: list[torch.Tensor]) -> Array:
         """Read the losses back."""

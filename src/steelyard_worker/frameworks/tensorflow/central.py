@@ -31,7 +31,7 @@ class CentralTrainer(ReplicaTrainer):
 
     kind = CentralVariables
 
-    def _rules_of(self, optimizer: Optimizer, kernel: str, rates: Array | None) -> list[optimizers.Update]:
+    def _rules_of(self, optimizer: Optimizer, kernel: str, rates: Array | None) -> list[optimizers.Rule]:
         """Return the one update rule, where the variables are."""
         with tf.device(STORE):
             return [optimizers.update_rule(optimizer, self._trained, kernel, rates)]

@@ -8,7 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Mapping
 
     from steelyard_worker.batches import Batch
     from steelyard_worker.frameworks.base import Array
@@ -55,6 +55,10 @@ class Follower:
 
     def step(self, batch: Any) -> None:
         """Do nothing: the worker of this process computes when the coordinator tells it to."""
+
+    def restart(self, weights: Mapping[str, Array]) -> None:
+        """Do nothing: the coordinator has the variables."""
+        del weights
 
     def synchronise(self) -> None:
         """Wait for nothing: the coordinator waits for the workers."""

@@ -90,6 +90,14 @@ class FitTrainer(Learner):
         (loss,) = self._call.run(1, lambda: None)
         return loss
 
+    def restart(self, weights: Mapping[str, Array]) -> None:
+        """Assign weights and the first state of the optimizer to the variables that the function of `fit` uses.
+
+        Between two calls of `run` or `step`, `fit` waits after a step, and computes nothing.
+        """
+        self._load(weights)
+        optimizers.forget_by_keras(self.model.optimizer)
+
     def _begin(self, feed: Feed) -> FitCall:
         if self._call is not None:
             self._call.end()

@@ -32,9 +32,9 @@ class HorovodTrainer(Learner):
     ) -> None:  # fmt: skip
         """`outer` wraps what exchanges gradients. `compiled`: what a rank computes alone is wrapped by `wrap`, by itself."""
         super().__init__(wrap, variables, implementation, sizes, network, weights, loss)
-        self._differentiate, self._update = (
-            self._gradients, optimizers.update_rule(optimizer, self._trained, kernel, rates),
-        )  # fmt: skip
+        self._rule = optimizers.update_rule(optimizer, self._trained, kernel, rates)
+        self._update: optimizers.Update = self._rule
+        self._differentiate = self._gradients
         if compiled:
             self._differentiate, self._update = wrap(self._differentiate), wrap(self._update)
         self._backward, self.train_step = outer(self._averaged), outer(self.whole_step)
@@ -55,6 +55,11 @@ class HorovodTrainer(Learner):
     def step(self, batch: Tensors) -> tf.Tensor:
         """Forward, backward, exchange, update; the loss stays a tensor."""
         return self.train_step(batch)
+
+    def restart(self, weights: Mapping[str, Array]) -> None:
+        """Assign weights and the first state of the rule to the variables of this rank."""
+        self._load(weights)
+        self._rule.forget()
 
     def outputs(self, batch: Tensors) -> dict[str, Array]:
         """Forward in inference mode, with the statistics of the first rank."""

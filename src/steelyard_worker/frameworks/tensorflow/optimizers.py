@@ -3,29 +3,41 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
+import numpy as np
 import tensorflow as tf
 
 from steelyard_worker.frameworks import update_scalars
 from steelyard_worker.protocol import WRITTEN_OUT, Refusal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Iterable
 
     from steelyard_worker.case import Optimizer
     from steelyard_worker.frameworks.base import Array
 
     Named = dict[str, tf.Variable]
+    # What computes an update from gradients; a rule can also forget what it has seen.
     Update = Callable[[list[tf.Tensor]], None]
 
 
 NATIVE = ("sgd", "adam", "adamw")
 
 
+class Rule(Protocol):
+    """An update rule over some variables."""
+
+    def __call__(self, gradients: list[tf.Tensor]) -> None:
+        """Apply one update."""
+
+    def forget(self) -> None:
+        """Assign to the rule's own variables what they had before the first step; functions that use them are kept."""
+
+
 def update_rule(
     spec: Optimizer, named: Named, kernel: str, rates: Array | None = None, sparse: Collection[str] = ()
-) -> Update:  # fmt: skip
+) -> Rule:  # fmt: skip
     """Return a function of the gradients, in the order of `named`, that updates the variables.
 
     `kernel` selects the native rules: "fused", TensorFlow's one-pass operators, or "keras", `keras.optimizers`. `rates`: of every
@@ -36,11 +48,33 @@ def update_rule(
             raise Refusal("unsupported", "Learning rates that change were not built for sparse gradients.")
         return Sparse(spec, named, kernel, sparse)
     if spec.implementation == "reference":
-        rule: Update = Reference(spec, named, rates)
+        rule: Rule = Reference(spec, named, rates)
     else:
         _check_native(spec)
-        rule = Fused(spec, named, rates) if kernel == "fused" else _keras_rule(spec, named, rates)
-    return (lambda gradients: rule(tf.clip_by_global_norm(gradients, spec.clip)[0])) if spec.clip else rule
+        rule = Fused(spec, named, rates) if kernel == "fused" else OfKeras(spec, named, rates)
+    return Clipped(rule, spec.clip) if spec.clip else rule
+
+
+def zero(variables: Iterable[tf.Variable]) -> None:
+    """Assign zeros to variables, wherever each of them is."""
+    for variable in variables:
+        with tf.device(variable.device):
+            variable.assign(tf.zeros(variable.shape, variable.dtype))
+
+
+class Clipped:
+    """Clips the global norm of all gradients, then applies a rule."""
+
+    def __init__(self, rule: Rule, limit: float) -> None:
+        self._rule, self._limit = rule, limit
+
+    def __call__(self, gradients: list[tf.Tensor]) -> None:
+        """Clip, then update."""
+        self._rule(tf.clip_by_global_norm(gradients, self._limit)[0])
+
+    def forget(self) -> None:
+        """Make the rule begin again."""
+        self._rule.forget()
 
 
 def _check_native(spec: Optimizer) -> None:
@@ -63,14 +97,20 @@ class Sparse:
         self._tables = [variable for name, variable in named.items() if name in sparse]
         self._rate = spec.learning_rate
         dense = {name: variable for name, variable in named.items() if name not in sparse}
-        self._dense = update_rule(spec, dense, kernel) if dense else lambda _: None
+        self._dense = update_rule(spec, dense, kernel) if dense else None
 
     def __call__(self, gradients: list[tf.Tensor | tf.IndexedSlices]) -> None:
         """Apply one update."""
         slices = [gradient for gradient, rows in zip(gradients, self._rows, strict=True) if rows]
         for table, each in zip(self._tables, slices, strict=True):
             table.scatter_sub(tf.IndexedSlices(self._rate * each.values, each.indices))
-        self._dense([gradient for gradient, rows in zip(gradients, self._rows, strict=True) if not rows])
+        if self._dense:
+            self._dense([gradient for gradient, rows in zip(gradients, self._rows, strict=True) if not rows])
+
+    def forget(self) -> None:
+        """Make the rule for dense gradients begin again; the other one has no memory."""
+        if self._dense:
+            self._dense.forget()
 
 
 class Rate:
@@ -119,6 +159,10 @@ class Fused:
                 gradient = gradient + decay * variable
             (self._sgd if spec.name == "sgd" else self._adam)(name, variable, gradient, rate)
 
+    def forget(self) -> None:
+        """Begin again with moments of zero."""
+        zero((*self._first.values(), *self._second.values(), self._t))
+
     def _corrected(self, rate: float | tf.Tensor) -> tf.Tensor:
         first, second = bias_corrections(self._spec, self._t)
         return rate * self._factor * tf.sqrt(second) / first
@@ -139,16 +183,30 @@ class Fused:
         )  # fmt: skip
 
 
-def _keras_rule(spec: Optimizer, named: Named, rates: Array | None) -> Update:
-    optimizer, variables = keras_optimizer(spec, named, rates), list(named.values())
-    # In Keras, weight_decay is decoupled in every optimizer (P-42), so coupled decay is added to the gradient here.
-    coupled = [update_scalars.decay_of(spec, name) if spec.name != "adamw" else 0.0 for name in named]
+class OfKeras:
+    """An optimizer of `keras.optimizers`."""
 
-    def update(gradients: list[tf.Tensor]) -> None:
-        full = [g + d * v if d else g for g, d, v in zip(gradients, coupled, variables, strict=True)]
-        optimizer.apply(full, variables)
+    def __init__(self, spec: Optimizer, named: Named, rates: Array | None) -> None:
+        self._optimizer, self._variables = keras_optimizer(spec, named, rates), list(named.values())
+        # In Keras, weight_decay is decoupled in every optimizer (P-42), so coupled decay is added to the gradient here.
+        self._coupled = [update_scalars.decay_of(spec, name) if spec.name != "adamw" else 0.0 for name in named]
 
-    return update
+    def __call__(self, gradients: list[tf.Tensor]) -> None:
+        """Apply one update."""
+        full = [g + d * v if d else g for g, d, v in zip(gradients, self._coupled, self._variables, strict=True)]
+        self._optimizer.apply(full, self._variables)
+
+    def forget(self) -> None:
+        """Begin again with moments of zero."""
+        forget_by_keras(self._optimizer)
+
+
+def forget_by_keras(optimizer: Any) -> None:
+    """Set an optimizer of Keras back to its first step: all its variables but the learning rate begin with zero."""
+    rate = optimizer.learning_rate  # with a schedule, a tensor, which is none of the variables
+    for variable in optimizer.variables:
+        if variable is not rate:
+            variable.assign(np.zeros(variable.shape, variable.dtype))
 
 
 def keras_optimizer(spec: Optimizer, named: Named, rates: Array | None = None) -> Any:
@@ -213,6 +271,10 @@ class Reference:
         rule = {"sgd": self._sgd, "lamb": self._lamb}.get(self._spec.name, self._adam)
         for (name, variable), gradient in zip(self._named.items(), gradients, strict=True):
             rule(name, variable, gradient, update_scalars.decay_of(self._spec, name), rate)
+
+    def forget(self) -> None:
+        """Begin again with moments of zero."""
+        zero((*self._first.values(), *self._second.values(), self._t))
 
     def _sgd(self, name: str, p: tf.Variable, g: tf.Tensor, decay: float, rate: float | tf.Tensor) -> None:
         spec, u = self._spec, self._first[name]

@@ -14,6 +14,7 @@ import tensorflow as tf
 
 from steelyard_worker.frameworks.tensorflow import cluster, mistakes, optimizers
 from steelyard_worker.frameworks.tensorflow.trainer import Learner
+from steelyard_worker.protocol import Refusal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -62,6 +63,10 @@ class CoordinatingTrainer(Learner):
         _, loss, gradients = self._gradients(share)
         self._update(gradients)
         return loss
+
+    def restart(self, weights: Mapping[str, Array]) -> None:
+        """Refuse: the shares of a batch are applied in any order, so no steps can be repeated."""
+        raise Refusal("unsupported", "Workers apply their gradients in any order, so the first steps cannot be repeated.")
 
     def put(self, batch: Batch) -> list[Tensors]:
         """Copy a canonical batch into tensors, one share for each worker."""

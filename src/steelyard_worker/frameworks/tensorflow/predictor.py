@@ -37,6 +37,7 @@ class Predictor:
         self._forward = implementation.build(sizes, variables)
         self.inputs, self._dtype, self._named = implementation.INPUTS, variables.dtype, variables.named
         self._kinds = {parameter.name: parameter.kind for parameter in network.parameters}
+        self._network = network
         load(self._named, network, weights)
         self.infer = wrap(self._outputs)
         """Forward in inference mode; the outputs stay tensors."""

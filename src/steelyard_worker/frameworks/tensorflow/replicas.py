@@ -64,15 +64,16 @@ class ReplicaTrainer(Learner):
         replicated = self.kind(**{each.name: getattr(variables, each.name) for each in fields(variables)})
         with strategy.scope():
             super().__init__(wrap, replicated, implementation, share, network, weights, loss)
-        self._rules = self._rules_of(optimizer, kernel, rates)
+        self._memories = self._rules_of(optimizer, kernel, rates)
         self._differentiate = self._gradients
+        self._rules: list[optimizers.Update] = [*self._memories]
         if compiled:
             self._differentiate, self._rules = wrap(self._gradients), [wrap(rule) for rule in self._rules]
         # In inference, statistics of all replicas are read, on the first device.
         self._outer, self.infer = outer, outer(self._outputs)
         self._backward, self.train_step = outer(self._on_all(self._averaged)), outer(self.whole_step)
 
-    def _rules_of(self, optimizer: Optimizer, kernel: str, rates: Array | None) -> list[optimizers.Update]:
+    def _rules_of(self, optimizer: Optimizer, kernel: str, rates: Array | None) -> list[optimizers.Rule]:
         """Return the update rule of each replica of this process, for its own variables."""
         local = {name: self._strategy.experimental_local_results(each) for name, each in self._trained.items()}
         found = []
@@ -108,6 +109,13 @@ class ReplicaTrainer(Learner):
     def step(self, batch: Any) -> Any:
         """Forward, backward, exchange and update; the losses of the replicas stay tensors."""
         return self.train_step(batch)
+
+    def restart(self, weights: Mapping[str, Array]) -> None:
+        """Assign weights to the variables of all replicas, and let the rule of each forget."""
+        with self._strategy.scope():
+            self._load(weights)
+        for rule in self._memories:
+            rule.forget()
 
     def synchronise(self) -> None:
         """Wait for the devices of this process; those of other workers cannot be asked."""

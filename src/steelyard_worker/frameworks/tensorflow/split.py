@@ -106,7 +106,7 @@ class SplitTrainer(Learner):
         )
         self._places = Places(devices, parts, self._named)
         self._clip = optimizer.clip
-        self._updates: list[tuple[list[int], optimizers.Update]] = []
+        self._updates: list[tuple[list[int], optimizers.Rule]] = []
         for part, device in enumerate(devices):
             own = {name: variable for name, variable in self._trained.items() if parts[name] == part}
             if own:
@@ -155,6 +155,12 @@ class SplitTrainer(Learner):
     def step(self, batch: Tensors) -> tf.Tensor:
         """Forward, backward, update; the loss stays a tensor."""
         return self.train_step(batch)
+
+    def restart(self, weights: Mapping[str, Array]) -> None:
+        """Assign weights and the first state of each rule to the variables of all parts, wherever they are."""
+        self._load(weights)
+        for _, rule in self._updates:
+            rule.forget()
 
     def synchronise(self) -> None:
         """Wait for the first device: a step returns when all parts have finished."""

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from steelyard_worker import probes
 from steelyard_worker.frameworks.tensorflow import mistakes, optimizers
-from steelyard_worker.frameworks.tensorflow.predictor import Predictor
+from steelyard_worker.frameworks.tensorflow.predictor import Predictor, load
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -66,6 +66,10 @@ class Learner(Predictor):
 
         return {name: tensor.numpy() for name, tensor in self._wrap(collect)(batch).items()}
 
+    def _load(self, weights: Mapping[str, Array]) -> None:
+        """Assign weights to the variables, which the functions that were traced have captured."""
+        load(self._named, self._network, weights)
+
 
 class Trainer(Learner):
     """A network with an update rule; `step` calls `train_step`."""
@@ -89,3 +93,8 @@ class Trainer(Learner):
     def step(self, batch: Tensors) -> tf.Tensor:
         """Forward, backward, update; the loss stays a tensor."""
         return self.train_step(batch)
+
+    def restart(self, weights: Mapping[str, Array]) -> None:
+        """Assign weights and the first state of the rule to the variables that `train_step` uses."""
+        self._load(weights)
+        self._update.forget()

@@ -29,7 +29,7 @@ def check_settings_without_effect_are_reported():
     for other in ("loop", "hoisted"):
         with mock.patch.object(Recurrence, "resolved", lambda *_, other=other: Recurrence(other)):
             assert adapter.applied()["recurrence"] == other
-    with mock.patch.object(optimizers, "_keras_rule", optimizers.Fused):
+    with mock.patch.object(optimizers, "OfKeras", optimizers.Fused):
         assert adapter.applied()["update"] == "fused"
 
 
