@@ -99,13 +99,24 @@ def affordable_steps(certified: int, step_s: float, elapsed_s: float) -> int:
     return min(certified, max(FEWEST_STEPS, fits))
 
 
+def set_back(job: Job, trainer: Trainer, ranks: Ranks) -> str:
+    """Give a trainer its initial weights back; called on all ranks. Returns why one of them cannot do so; empty: all have."""
+    reason = ""
+    try:
+        trainer.restart(tensors.read(Path(job.weights)))
+    except Refusal as refusal:
+        if refusal.kind != "unsupported":
+            raise
+        reason = f"{NO_RESTART} ({str(refusal).rstrip('.')})"
+    return next(filter(None, ranks.gathered(reason)), "")
+
+
 def trained_again(job: Job, network: Network, trainer: Trainer, ranks: Ranks, steps: int) -> Again:
-    """Set the trainer back and do the first `steps` steps of its certificate; called on all ranks.
+    """Do the first `steps` steps of its certificate with a trainer that was set back; called on all ranks.
 
     The first rank returns what all of them found. Refusal: a loss or a change is not finite.
     """
     names = [each.name for each in network.parameters if each.trainable or each.kind in STATISTICS]
-    trainer.restart(tensors.read(Path(job.weights)))
     start, changes = _sampled(trainer, names), dict[str, Any]()
     handles = []
     for number, batch in enumerate(certify.certified_batches(job, steps), 1):

@@ -35,9 +35,9 @@ EPOCH_BLOCK_NS = 60 * 10**9
 # Another process has used the processor's caches while this one waited. A step that takes longer is not noticeably slower for it.
 FILLS_CACHES_S = 0.25
 
-# What the first rank announces: a block of steps, a forward pass of an evaluation, a comparison of batches with the order, or the
-# certified steps at the end.
-STEPS, FORWARD, BATCHES, AGAIN = "steps", "forward", "batches", "again"
+# What the first rank announces: a block of steps, a forward pass of an evaluation, a comparison of batches with the order, and,
+# at the end, to set the trainer back and to do the certified steps again.
+STEPS, FORWARD, BATCHES, BACK, AGAIN = "steps", "forward", "batches", "back", "again"
 
 # The input pipeline that was measured last stays open until the process ends, unless it has processes of its own: TensorFlow
 # takes up to five seconds to close one, and the next process would wait for it.
@@ -137,6 +137,9 @@ class Session:
             if order == FORWARD:
                 self._forward_together(*values)
                 continue
+            if order == BACK:
+                end_check.set_back(job, self.trainer, self.ranks)
+                continue
             if order == AGAIN:
                 self._train_again_together(job, *values)
                 continue
@@ -203,8 +206,12 @@ class Session:
             return
         elapsed_s = (self.clock() - job.spawned_ns) / 1e9 if job.spawned_ns else math.inf
         steps = end_check.affordable_steps(job.certify.steps, self.latest_s, elapsed_s)
-        self.ranks.announce((AGAIN, steps))
         began = monotonic()
+        self.ranks.announce((BACK,))
+        if reason := end_check.set_back(job, self.trainer, self.ranks):
+            end_check.Again(not_checked=reason).write(self.events)
+            return
+        self.ranks.announce((AGAIN, steps))
         self._train_again_together(job, steps).write(self.events, monotonic() - began)
 
     def _train_again_together(self, job: Job, steps: int) -> end_check.Again:

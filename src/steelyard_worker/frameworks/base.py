@@ -93,11 +93,6 @@ class Trainer(Protocol):
     def state(self) -> dict[str, Array]:
         """Return every tensor that the network names, statistics included, canonical."""
 
-    def restart(self, weights: Mapping[str, Array]) -> None:
-        """Put these weights back into the network that was trained, and make the update rule forget: moments, step count, place
-        in the schedule. The same compiled step is used afterwards. An adapter may lack this method.
-        """
-
     def inner(self, batch: Any, names: Collection[str]) -> dict[str, Array]:
         """Run forward in training mode; return the inner tensors that have these names, in any layout (see `probes`).
 

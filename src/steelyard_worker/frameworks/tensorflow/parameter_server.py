@@ -66,7 +66,9 @@ class CoordinatingTrainer(Learner):
 
     def restart(self, weights: Mapping[str, Array]) -> None:
         """Refuse: the shares of a batch are applied in any order, so no steps can be repeated."""
-        raise Refusal("unsupported", "Workers apply their gradients in any order, so the first steps cannot be repeated.")
+        raise Refusal(
+            "unsupported", "Workers apply their gradients in any order, so the first steps cannot be repeated."
+        )
 
     def put(self, batch: Batch) -> list[Tensors]:
         """Copy a canonical batch into tensors, one share for each worker."""
