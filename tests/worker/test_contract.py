@@ -219,7 +219,9 @@ def test_a_restart_is_compared_bit_by_bit_where_runs_are_deterministic(determini
     assert bool(found) == deterministic, found
 
 
-@pytest.mark.parametrize(("trainable", "words"), [(True, "the trainable tensors are not"), (False, "the statistics are not")])
+@pytest.mark.parametrize(
+    ("trainable", "words"), [(True, "the trainable tensors are not"), (False, "the statistics are not")]
+)
 def test_tensors_that_a_restart_leaves_are_found_where_no_loss_shows_them(trainable: bool, words: str) -> None:
     """The same number on every logit leaves the loss as it is. As a statistic, the bias counts by itself."""
     planted = CODE["adapter.py"].replace(

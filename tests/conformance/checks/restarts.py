@@ -39,7 +39,9 @@ class Subject:
         self.implementation = network.load(folder, framework)
         self.weights = {p.name: (0.3 * draw.standard_normal(p.shape)).astype("f4") for p in self.described.parameters}
         self.weights |= {p.name: np.ones(p.shape, "f4") for p in self.described.parameters if p.kind == "running_var"}
-        self.batches = [{i.name: _drawn(draw, i, sizes["batch"]) for i in self.described.inputs} for _ in range(AFTER + BEFORE)]
+        self.batches = [
+            {i.name: _drawn(draw, i, sizes["batch"]) for i in self.described.inputs} for _ in range(AFTER + BEFORE)
+        ]
 
     def built(self, adapter, rule, rates=None):
         """Return a new trainer."""
@@ -93,7 +95,9 @@ def check_rules(framework, adapter, remembering, lacking=(), rules=RULES, schedu
             refused.add(title)
             continue
         try:
-            check_restart(subject, adapter, remembering, rules[name], rates, memory=title not in ("plain", "reference plain"))
+            check_restart(
+                subject, adapter, remembering, rules[name], rates, memory=title not in ("plain", "reference plain")
+            )
         except AssertionError as error:
             raise AssertionError(f"{title}: {error}") from error
     assert refused == set(lacking), refused

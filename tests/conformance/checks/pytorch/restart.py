@@ -37,7 +37,9 @@ def check_a_compiled_step_is_kept_with_its_statistics_at_their_first_values():
     restarts.check_restart(subject, adapter, remembering, replace(restarts.MOMENTUM, learning_rate=0.01))
     trainer = subject.built(Adapter(Settings("eager", knobs=KNOBS)), restarts.MOMENTUM)
     restarts.losses_and_state(trainer, subject.batches)
-    counters = [module.num_batches_tracked for module in trainer._module.modules() if isinstance(module, torch.nn.BatchNorm2d)]
+    counters = [
+        module.num_batches_tracked for module in trainer._module.modules() if isinstance(module, torch.nn.BatchNorm2d)
+    ]
     assert {int(each) for each in counters} == {len(subject.batches)}
     trainer.restart(subject.weights)
     assert {int(each) for each in counters} == {0}
