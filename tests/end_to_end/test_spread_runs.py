@@ -59,7 +59,7 @@ def test_ranks_that_stop_exchanging_are_left_out(steelyard: Steelyard) -> None:
     done = steelyard("run", *LINE, *SPREAD, "--strategy", "copies:2", "--rounds", "1", *knobs, "--json")
     found = json.loads(done.stdout)
     right, wrong = (
-        contender(found, "fault_step=8,strategy=copies:2"),
+        contender(found, "fault=none,fault_step=8,strategy=copies:2"),
         contender(found, "fault=apart,fault_step=8,strategy=copies:2"),
     )
     assert right["certificate_of_processes"].endswith("computed once more, are the certified ones.")

@@ -119,6 +119,18 @@ def test_an_update_that_no_loss_shows_is_noticed_by_the_first_tensor_that_it_cha
     assert judged.deviation(found, certificate | {"updates": {}}) == ""
 
 
+def test_a_tensor_that_is_no_longer_trained_is_noticed_however_much_the_certificate_allows(
+    right: Trial, certificate: dict[str, Any]
+) -> None:
+    assert right.again is not None
+    chaotic = certificate | {"update_limits": dict.fromkeys(certificate["updates"], 0.6)}
+    frozen = {**right.again.changes, "head.weight": (0.0,) * 16}
+    assert judged.deviation(right, chaotic) == ""
+    assert "change the tensor 'head.weight'" in judged.deviation(
+        replace(right, again=replace(right.again, changes=frozen)), chaotic
+    )
+
+
 def test_signs_of_a_few_elements_may_differ() -> None:
     exact = [(-1.0) ** number for number in range(16)]
     few = tuple(exact[:11] + [-each for each in exact[11:]])
