@@ -20,6 +20,7 @@ from steelyard.measure.launch import Guard, launch
 from steelyard.plan import resolve
 from steelyard.plan.options import Options
 from steelyard.results import end_check, first_losses
+from steelyard_worker.protocol import Length
 
 if TYPE_CHECKING:
     from steelyard.results.trials import Trial
@@ -28,13 +29,16 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.conformance, pytest.mark.slow]
 
 WORKLOAD = "resnet18:digits"
+BATCH = 16
+# Enough steps for a mistake that begins at the eleventh.
+WARMUP, COUNTED = Length("steps", 10), Length("steps", 8)
 PLACED = "yield trainer.place(batch)"
 SHIFTED = 'yield trainer.place({**batch, "label": batch["label"].roll(1)})'
 
 
 def certificate(folder: Path) -> dict:
     command = [sys.executable, "-m", "steelyard", "certify", "--json", "--plain", "--runs", str(folder)]
-    chosen = ["-w", WORKLOAD, "-f", "pytorch", "--threads", "1"]
+    chosen = ["-w", WORKLOAD, "-f", "pytorch", "--threads", "1", "--batch", str(BATCH)]
     done = subprocess.run([*command, *chosen], capture_output=True, text=True, check=True)
     (found,) = json.loads(done.stdout).values()
     return found
@@ -61,13 +65,16 @@ def subject(tmp_path_factory: pytest.TempPathFactory) -> Subject:
     certified = certificate(folder / "runs")
     assert certified["passed"]
     assert len(certified["losses"]) == certified["steps"] == 5
-    plan = resolve.plan(Options(workloads=(WORKLOAD,), frameworks=("pytorch",), threads=(1,)))
+    plan = resolve.plan(Options(workloads=(WORKLOAD,), frameworks=("pytorch",), threads=(1,), batches=(BATCH,)))
     (variant,) = plan.variants
     (inputs,) = case_inputs.prepare(plan, lambda progress: None).values()
     names = [environments.EnvironmentName(variant.case.framework)]
     (created,) = environments.ensure_all(environments.plan_environments(names, "cpu")).values()
     job = jobs.measuring(plan, variant, inputs, 1, 0, folder / "trial")
-    job = replace(job, schedule=replace(job.schedule, inputs=("pipeline",), evaluate=False, train_steps=0))
+    schedule = replace(
+        job.schedule, inputs=("pipeline",), evaluate=False, train_steps=0, warmup=WARMUP, counted=COUNTED
+    )
+    job = replace(job, schedule=schedule)
     return Subject(certified, job, created.python)
 
 
