@@ -36,12 +36,11 @@ def arrays(batch: Any) -> list[Array] | None:
 
 
 def _array(leaf: Any) -> Array:
-    if hasattr(leaf, "detach"):  # PyTorch: what lies on a device must be copied first
+    if hasattr(leaf, "asnumpy"):  # MindSpore, MXNet
+        return np.asarray(leaf.asnumpy())
+    if hasattr(leaf, "cpu"):  # PyTorch: what lies on a device must be copied first
         leaf = leaf.detach().cpu()
-    for name in ("asnumpy", "numpy"):
-        if hasattr(leaf, name):
-            return np.asarray(getattr(leaf, name)())
-    return np.asarray(leaf)
+    return np.asarray(leaf.numpy() if hasattr(leaf, "numpy") else leaf)
 
 
 def alike(one: list[Array], other: list[Array]) -> bool:
