@@ -108,7 +108,7 @@ STEP = """        _, loss = self._forward(batch)
         self._finish_exchange()
         self._rule.step()
 """
-COUNTED = "        self._count = getattr(self, '_count', 0) + 1\n"
+COUNTING = "        self._count = getattr(self, '_count', 0) + 1\n"
 HEAD_ALONE = (
     "        for each in list(self._trained.values())[:-2] if self._count > 10 else ():\n            each.grad = None\n"
 )
@@ -117,10 +117,10 @@ AUTOCAST = (
 )
 LATER = {
     "no backward pass through the body": (
-        "trainer.py", STEP, COUNTED + STEP.replace("        self._rule", HEAD_ALONE + "        self._rule"), "certified step 2 is",
+        "trainer.py", STEP, COUNTING + STEP.replace("        self._rule", HEAD_ALONE + "        self._rule"), "certified step 2 is",
     ),
     "bfloat16": (
-        "trainer.py", STEP, COUNTED + STEP.replace("_, loss = self._forward(batch)", AUTOCAST), "certified step 1 is",
+        "trainer.py", STEP, COUNTING + STEP.replace("_, loss = self._forward(batch)", AUTOCAST), "certified step 1 is",
     ),
     "the first eight batches": (
         "adapter.py", "batch_size=None, ", "batch_size=None, sampler=range(8), ", "of the input pipeline is not the one that",
