@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
 
     Batch = dict[str, np.ndarray[Any, Any]]
     Cut = dict[str, tuple[tuple[int, str], ...]]
+
+# Synthetic batches that take turns.
+TURNS = 3
 
 
 @dataclass(frozen=True)
@@ -132,6 +136,35 @@ def synthetic_batch(data: Data, samples: int = 0) -> Batch:
     """
     split = Split(tensors.read(Path(data.synthetic)), None, data.cut, data.multiple)
     return split.take(np.arange(samples or len(split)) % len(split))
+
+
+def synthetic_batches(data: Data, samples: int = 0) -> list[Batch]:
+    """Return the synthetic batch with its rows rolled by 0, 1 and 2 places; as many as it has rows, if these are fewer.
+
+    They take turns where a batch that lies on the device is timed, so that work cannot be left out because the last batch was
+    the same one. All have the same shapes, and the same samples in another order. `samples`: as of `synthetic_batch`.
+    """
+    return rolled(synthetic_batch(data, samples))
+
+
+def rolled(batch: Batch) -> list[Batch]:
+    """Return a batch with its rows rolled by 0, 1 and 2 places; as many as it has rows, if these are fewer."""
+    rows = len(next(iter(batch.values())))
+    return [{name: np.roll(array, places, 0) for name, array in batch.items()} for places in range(min(TURNS, rows))]
+
+
+class Turns:
+    """Placed batches that take turns without end; each is an object of its own. `placed`: one turn of them."""
+
+    def __init__(self, placed: list[Any]) -> None:
+        self.placed = placed
+        self._next = itertools.cycle(placed)
+
+    def __iter__(self) -> Turns:
+        return self
+
+    def __next__(self) -> Any:
+        return next(self._next)
 
 
 def _open_split(data: Data, name: str) -> Split:

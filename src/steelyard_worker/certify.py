@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import gc
 import itertools
-import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +15,7 @@ import numpy as np
 
 from steelyard_worker import batches, distances, progress, tensors
 from steelyard_worker.case import INFERENCE
+from steelyard_worker.distances import sampled
 from steelyard_worker.protocol import Refusal
 from steelyard_worker.ranks import Ranks
 
@@ -94,19 +94,6 @@ def weights_of_inference(job: Job, network: Network, weights: Mapping[str, Array
 
 def _changed(weights: Mapping[str, Array], change: Any) -> dict[str, Array]:
     return {name: change("weights/" + name, array) for name, array in weights.items()}
-
-
-def sampled(array: Array, most: int) -> Array:
-    """Return the array, or `most` of its elements as a vector, in order, at places that depend only on its size.
-
-    Multiples of a step near the golden section of the size are evenly spread (Knuth, The Art of Computer Programming 3, 6.4).
-    """
-    flat = np.asarray(array).reshape(-1)
-    if not most or flat.size <= most:
-        return np.array(array)
-    step = next(each for each in itertools.count(round(flat.size * 0.618)) if math.gcd(each, flat.size) == 1)
-    places = np.arange(most, dtype=np.int64) * step % flat.size
-    return np.array(flat[np.sort(places)])
 
 
 def fingerprint(output: Array) -> float:
@@ -257,14 +244,22 @@ def _state(trainer: Trainer | Predictor, step: int, most: int) -> dict[str, Arra
 
 
 def _batches(job: Job, change: Any) -> list[batches.Batch]:
+    taken = certified_batches(job, job.certify.steps)
+    return [{name: change(f"input{i}/{name}", array) for name, array in batch.items()} for i, batch in enumerate(taken)]
+
+
+def certified_batches(job: Job, count: int) -> Iterator[batches.Batch]:
+    """Yield the first `count` batches of a certificate, without noise: those of the run's order.
+
+    Without data, they are the synthetic batches, in the turns in which a trial takes them.
+    """
     if job.data.prepared:
         source = batches.open_source(job.data)
-        taken = [source.batch(step) for step in range(job.certify.steps)]
-    else:
-        # A case with a smaller batch than the synthetic one uses its first samples.
-        few = {name: array[: job.case.batch] for name, array in batches.synthetic_batch(job.data).items()}
-        taken = [few] * job.certify.steps
-    return [{name: change(f"input{i}/{name}", array) for name, array in batch.items()} for i, batch in enumerate(taken)]
+        yield from (source.batch(step) for step in range(count))
+        return
+    # A case with a smaller batch than the synthetic one uses its first samples.
+    few = {name: array[: job.case.batch] for name, array in batches.synthetic_batch(job.data).items()}
+    yield from itertools.islice(batches.Turns(batches.rolled(few)), count)
 
 
 def _perturbation(number: int, size: float) -> Any:

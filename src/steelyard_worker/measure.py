@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import os
 import signal
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from steelyard_worker import batches, evaluation, steady, tensors
+from steelyard_worker import batches, end_check, evaluation, steady, tensors
 from steelyard_worker.meters import Meters
 from steelyard_worker.protocol import Length, predictions_folder
-from steelyard_worker.timing import ALONE, clock_of, time_block
+from steelyard_worker.timing import ALONE, clock_of, monotonic, time_block
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,8 +35,9 @@ EPOCH_BLOCK_NS = 60 * 10**9
 # Another process has used the processor's caches while this one waited. A step that takes longer is not noticeably slower for it.
 FILLS_CACHES_S = 0.25
 
-# What the first rank announces: a block of steps, or a forward pass of an evaluation.
-STEPS, FORWARD = "steps", "forward"
+# What the first rank announces: a block of steps, a forward pass of an evaluation, a comparison of batches with the order, and,
+# at the end, to set the trainer back and to do the certified steps again.
+STEPS, FORWARD, BATCHES, BACK, AGAIN = "steps", "forward", "batches", "back", "again"
 
 # The input pipeline that was measured last stays open until the process ends, unless it has processes of its own: TensorFlow
 # takes up to five seconds to close one, and the next process would wait for it.
@@ -80,15 +81,17 @@ def measure(
             session.to_evaluate = job if job.schedule.evaluate else None
             if job.schedule.epochs:
                 session.run_epochs(feed, source, opened)
-                continue
-            # An adaptive process takes as many steps as it needs, but every framework is evaluated after the same number.
-            session.measure_input(feed, source, job.schedule.warmup)
-            session.evaluate(feed)
+            else:
+                # An adaptive process takes as many steps as it needs, but every framework is evaluated after the same number.
+                session.measure_input(feed, source, job.schedule.warmup)
+                session.evaluate(feed)
+            session.compare_batches(feed, source, job)
         else:
             feed = session.feed(job, source)
             if recorder.steps == 0:
                 session.first_step(feed, source, job.spawned_ns)
             session.measure_input(feed, source, job.schedule.warmup)
+    session.train_again(job)
     ranks.end()
 
 
@@ -108,6 +111,8 @@ class Session:
     block_steps: int = WARMUP_BLOCK_STEPS  # of the next block of an epoch
     compiled: int = 0  # compilations before the first step
     ahead: int = 0  # batches of the feed that were no steps
+    fetched: Counter[str] = field(default_factory=Counter)  # batches that steps took, by input
+    latest_s: float = 0.0  # a step of the latest block
     device: str = "cpu"
     ranks: Ranks = ALONE
 
@@ -120,8 +125,10 @@ class Session:
         if source == "pipeline":
             opened = self.ranks.source(batches.open_source(job.data))
             return open_pipeline(self.adapter, self.trainer, opened, job.case.loader_workers)
-        batch = batches.synthetic_batch(job.data, job.schedule.batch)
-        return itertools.repeat(self.trainer.put(self.ranks.share(batch)))
+        taking_turns = batches.synthetic_batches(job.data, job.schedule.batch)
+        if job.schedule.batch:  # the largest batch that fits is one that lies on the device alone
+            taking_turns = taking_turns[:1]
+        return batches.Turns([self.trainer.put(self.ranks.share(batch)) for batch in taking_turns])
 
     def follow(self, job: Job) -> None:
         """Do what the first rank announces, until it has finished: blocks of steps, and forward passes of an evaluation."""
@@ -130,20 +137,33 @@ class Session:
             if order == FORWARD:
                 self._forward_together(*values)
                 continue
+            if order == BACK:
+                end_check.set_back(job, self.trainer, self.ranks)
+                continue
+            if order == AGAIN:
+                self._train_again_together(job, *values)
+                continue
+            if order == BATCHES:
+                (source,) = values
+                self._compare_together(feeds[source], source, job)
+                continue
             source, phase, steps, epoch = values
             if source not in feeds:
                 feeds[source] = self.feed(job, source)
-            self.recorder.keep(self.trainer, self._block(feeds[source], steps), source, phase, epoch)
+            self.recorder.keep(self.trainer, self._block(feeds[source], source, steps), source, phase, epoch)
 
     def timed(
         self, feed: Iterator[Any], source: str, phase: str, steps: int, epoch: int = 0, meters: Meters | None = None
     ) -> Block:  # fmt: skip
         """Time one block, on all ranks at once."""
         self.ranks.announce((STEPS, source, phase, steps, epoch))
-        return self._block(feed, steps, meters)
+        return self._block(feed, source, steps, meters)
 
-    def _block(self, feed: Iterator[Any], steps: int, meters: Meters | None = None) -> Block:
-        return time_block(self.trainer, feed, steps, self.clock, meters, self.ranks)
+    def _block(self, feed: Iterator[Any], source: str, steps: int, meters: Meters | None = None) -> Block:
+        block = time_block(self.trainer, feed, steps, self.clock, meters, self.ranks)
+        self.fetched[source] += steps
+        self.latest_s = block.elapsed_ns / 1e9 / steps
+        return block
 
     def forward(self, batch: Batch) -> Batch:
         """Return the outputs for a batch of an evaluation, which the ranks share.
@@ -160,6 +180,44 @@ class Session:
 
     def _forward_together(self, batch: Batch) -> Batch:
         return self.ranks.joined_outputs(self.trainer.outputs(self.trainer.put(self.ranks.share(batch))))
+
+    def compare_batches(self, feed: Iterator[Any], source: str, job: Job) -> None:
+        """Compare the next batches of an input pipeline with the order, after everything that is timed on it.
+
+        So one that left out, repeated or exchanged batches is noticed, in whichever rank.
+        """
+        if job.kind != "measure":
+            return
+        self.ranks.announce((BATCHES, source))
+        each = self._compare_together(feed, source, job)
+        worst = max(each, key=lambda found: (found.differs, found.not_checked))
+        worst.write(self.events, source, self.fetched[source] + self.ahead)
+        self.recorder.peaks.end_aside(end_check.PHASE)
+
+    def _compare_together(self, feed: Iterator[Any], source: str, job: Job) -> list[end_check.Compared]:
+        opened = self.ranks.source(batches.open_source(job.data))
+        fetched = self.fetched[source] + self.ahead
+        return self.ranks.gathered(end_check.compared_batches(self.trainer, feed, opened, fetched))
+
+    def train_again(self, job: Job) -> None:
+        """Do the first certified steps once more, with the trainer that was timed, after everything else."""
+        if reason := end_check.reason_against(job, self.trainer, self.ranks):
+            end_check.Again(not_checked=reason).write(self.events)
+            return
+        elapsed_s = (self.clock() - job.spawned_ns) / 1e9 if job.spawned_ns else math.inf
+        steps = end_check.affordable_steps(job.certify.steps, self.latest_s, elapsed_s)
+        began = monotonic()
+        self.ranks.announce((BACK,))
+        if reason := end_check.set_back(job, self.trainer, self.ranks):
+            end_check.Again(not_checked=reason).write(self.events)
+            return
+        self.ranks.announce((AGAIN, steps))
+        self._train_again_together(job, steps).write(self.events, monotonic() - began)
+
+    def _train_again_together(self, job: Job, steps: int) -> end_check.Again:
+        found = end_check.trained_again(job, self.network, self.trainer, self.ranks, steps)
+        self.recorder.peaks.end_aside(end_check.PHASE)
+        return found
 
     def first_step(self, feed: Iterator[Any], source: str, spawned_ns: int) -> None:
         """Time the first step alone: it includes compilation, allocation and autotuning, which users wait for.

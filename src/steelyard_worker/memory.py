@@ -50,6 +50,12 @@ class Peaks:
             )
             raise Refusal("out-of-memory", message)
 
+    def end_aside(self, phase: str) -> None:
+        """End a phase that belongs to no measurement: its peaks are its own, and no part of the highest, nor of the limit."""
+        self.phases[phase] = {
+            "resident_bytes": self._resident.aside(), "device_bytes": self._device.aside(),
+        }  # fmt: skip
+
     @property
     def resident_bytes(self) -> int:
         """The highest peak of the resident memory."""
@@ -81,6 +87,13 @@ class _Peak:
         self.highest = max(self.highest, found)
         self._restarted = bool(self._restart())
         return found if known else None
+
+    def aside(self) -> int | None:
+        """Return the peak since the last call as `of_phase` does, and leave the highest as it is."""
+        highest = self.highest
+        found = self.of_phase()
+        self.highest = highest
+        return found
 
 
 def resident_bytes(process: Path = PROCESS) -> int:

@@ -102,6 +102,26 @@ def time_block(
     return Block(start, end - start, cpu, stamps, handles, energy, gpu, carried)
 
 
+def time_alone(timed: Steps, feed: Iterator[Any], steps: int, clock: Clock) -> Block:
+    """Time `steps` steps one by one; what `timed.step` does must be done when it returns.
+
+    Fetching a batch is no part of a step. The times of a block are those of its steps, one after the other, without what was
+    between them.
+    """
+    stamps, handles, elapsed, cpu = array("q"), [], 0, 0
+    first = clock()
+    for number in range(steps):
+        batch = next(feed)
+        timed.synchronise()
+        before, start = time.process_time_ns(), clock()
+        handles.append(timed.step(batch))
+        elapsed += clock() - start
+        cpu += time.process_time_ns() - before
+        first = first if number else start
+        stamps.append(first + elapsed)
+    return Block(first, elapsed, cpu, stamps, handles)
+
+
 class Recorder:
     """Turns blocks into events; stamps and losses go to binary files. Each block ends a phase of `peaks`."""
 

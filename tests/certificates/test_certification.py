@@ -260,6 +260,7 @@ def test_a_case_that_a_knob_sets_apart_has_the_certificate_of_the_default_withou
     assert without["passed"], without
     assert len(certificate["losses"]) > 0
     assert (without["losses"], without["loss_limits"]) == ([], [])
+    assert (without["updates"], without["update_limits"]) == ({}, {})
     assert without["sentence"].startswith("Its masks are its own. ")
     assert not certificate["sentence"].startswith("Its masks")
 

@@ -14,8 +14,10 @@ import subjects
 import synthetic
 from planned import REFERENCES, changed, fill, filled, undecided, write_error
 
-from steelyard.certificates import record
+from steelyard.certificates import record, references
 from steelyard.certificates.conclusion import conclude, next_tasks
+from steelyard.certificates.dumps import read
+from steelyard.certificates.evidence import Evidence
 from steelyard.certificates.method import LIMIT, VERSION, Scope, method_for
 from steelyard.certificates.plan import CertificationPlan, plan_certification, with_arbiter
 from steelyard.certificates.references import has_reference, reference_folder
@@ -23,6 +25,8 @@ from steelyard.certificates.sentences import CAUSES
 from steelyard.certificates.sources import implementation_hash, specification_hash
 from steelyard.errors import UserError
 from steelyard_worker import protocol
+from steelyard_worker.case import RateSchedule
+from steelyard_worker.distances import sampled
 
 if TYPE_CHECKING:
     from steelyard.certificates.plan import Candidate
@@ -41,6 +45,34 @@ def test_a_candidate_that_matches_is_certified_and_saved(plan: CertificationPlan
     assert "epsilon" in found.declared
     assert record.find(plan.key) == found
     assert has_reference(plan)
+
+
+def test_the_changes_of_every_trained_tensor_in_two_steps_are_recorded_with_what_is_allowed(
+    plan: CertificationPlan,
+) -> None:
+    filled(plan, {})
+    found, saved = conclude(plan), read(plan.candidate_task)
+    trained = [each.name for each in plan.candidate.network.parameters if each.trainable and not each.zero_gradient]
+    assert list(found.updates) == list(found.update_limits) == trained
+    for name, changes in found.updates.items():
+        whole = saved[f"after2/{name}"].astype("f8") - saved[f"after0/{name}"]
+        assert changes == pytest.approx(sampled(whole, 16).reshape(-1).tolist(), rel=1e-6)
+        assert any(changes)
+    assert all(0 < limit < 1 for limit in found.update_limits.values())
+
+
+def test_no_changes_are_recorded_whose_learning_rates_are_not_those_of_training(plan: CertificationPlan) -> None:
+    """With a rate that changes, a certificate of two steps has the rate of training in the first one only."""
+    filled(plan, {})
+    evidence = Evidence(plan, references.load(plan))
+    assert len(evidence.updates()[0]) > 0
+    job = plan.candidate_task.job
+    rule = replace(job.case.optimizer, schedule=RateSchedule("step", every=1, factor=0.5))
+    changing = replace(plan.candidate_task, job=replace(job, case=replace(job.case, optimizer=rule)))
+    real = replace(plan, candidate_task=changing)
+    assert len(Evidence(real, evidence.references, evidence.known).updates()[0]) > 0
+    short = replace(real, candidate=replace(plan.candidate, scope=Scope(2)))
+    assert Evidence(short, evidence.references, evidence.known).updates() == ({}, {})
 
 
 def test_cached_references_are_reused(plan: CertificationPlan) -> None:

@@ -1,4 +1,4 @@
-"""A trial that reads other batches than those that were certified is noticed by its losses."""
+"""A trial that reads other batches, or computes something else, than what was certified is noticed, however late that begins."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import json
 import shutil
 import subprocess
 import sys
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -18,43 +19,119 @@ from steelyard.measure import jobs
 from steelyard.measure.launch import Guard, launch
 from steelyard.plan import resolve
 from steelyard.plan.options import Options
-from steelyard.results.first_losses import deviation
+from steelyard.results import end_check, first_losses
+from steelyard_worker.protocol import Length
+
+if TYPE_CHECKING:
+    from steelyard.results.trials import Trial
+    from steelyard_worker.protocol import Job
 
 pytestmark = [pytest.mark.conformance, pytest.mark.slow]
 
 WORKLOAD = "resnet18:digits"
+BATCH = 16
+# Enough steps for a mistake that begins at the eleventh.
+WARMUP, COUNTED = Length("steps", 10), Length("steps", 8)
 PLACED = "yield trainer.place(batch)"
 SHIFTED = 'yield trainer.place({**batch, "label": batch["label"].roll(1)})'
 
 
 def certificate(folder: Path) -> dict:
     command = [sys.executable, "-m", "steelyard", "certify", "--json", "--plain", "--runs", str(folder)]
-    chosen = ["-w", WORKLOAD, "-f", "pytorch", "--threads", "1"]
+    chosen = ["-w", WORKLOAD, "-f", "pytorch", "--threads", "1", "--batch", str(BATCH)]
     done = subprocess.run([*command, *chosen], capture_output=True, text=True, check=True)
     (found,) = json.loads(done.stdout).values()
     return found
 
 
-def test_labels_that_the_input_pipeline_shifts_are_noticed(tmp_path: Path) -> None:
-    certified = certificate(tmp_path / "runs")
+@dataclass(frozen=True)
+class Subject:
+    """PyTorch's small case: its certificate, a job that measures it, and the interpreter."""
+
+    certificate: dict[str, Any]
+    job: Job
+    python: Path
+
+    def measured(self, folder: Path, worker: Path = frameworks.WORKER) -> Trial:
+        job = replace(self.job, folder=str(folder))
+        found = launch(job, self.python, lambda event: None, Guard(300), worker)
+        assert found.error is None
+        return found
+
+
+@pytest.fixture(scope="module")
+def subject(tmp_path_factory: pytest.TempPathFactory) -> Subject:
+    folder = tmp_path_factory.mktemp("certified")
+    certified = certificate(folder / "runs")
     assert certified["passed"]
     assert len(certified["losses"]) == certified["steps"] == 5
-    worker = tmp_path / "worker"
-    shutil.copytree(frameworks.WORKER, worker, ignore=shutil.ignore_patterns("__pycache__"))
-    adapter = worker / "frameworks" / "pytorch" / "adapter.py"
-    source = adapter.read_text(encoding="utf-8")
-    assert source.count(PLACED) == 1
-    adapter.write_text(source.replace(PLACED, SHIFTED), encoding="utf-8")
-
-    plan = resolve.plan(Options(workloads=(WORKLOAD,), frameworks=("pytorch",), threads=(1,)))
+    plan = resolve.plan(Options(workloads=(WORKLOAD,), frameworks=("pytorch",), threads=(1,), batches=(BATCH,)))
     (variant,) = plan.variants
     (inputs,) = case_inputs.prepare(plan, lambda progress: None).values()
     names = [environments.EnvironmentName(variant.case.framework)]
     (created,) = environments.ensure_all(environments.plan_environments(names, "cpu")).values()
-    job = jobs.measuring(plan, variant, inputs, 1, 0, tmp_path / "trial")
-    job = replace(job, schedule=replace(job.schedule, inputs=("pipeline",), evaluate=False, train_steps=0))
-    right = launch(job, created.python, lambda event: None, Guard(300))
-    wrong = launch(replace(job, folder=str(tmp_path / "wrong")), created.python, lambda event: None, Guard(300), worker)
-    assert (right.error, wrong.error) == (None, None)
-    assert deviation(right, certified) == ""
-    assert "The loss of training step 1 is" in deviation(wrong, certified)
+    job = jobs.measuring(plan, variant, inputs, 1, 0, folder / "trial")
+    schedule = replace(
+        job.schedule, inputs=("pipeline",), evaluate=False, train_steps=0, warmup=WARMUP, counted=COUNTED
+    )
+    job = replace(job, schedule=schedule)
+    return Subject(certified, job, created.python)
+
+
+def changed(folder: Path, file: str, old: str, new: str) -> Path:
+    """Return a copy of the worker in which one place of a file of the adapter is changed."""
+    worker = folder / "worker"
+    shutil.copytree(frameworks.WORKER, worker, ignore=shutil.ignore_patterns("__pycache__"))
+    path = worker / "frameworks" / "pytorch" / file
+    source = path.read_text(encoding="utf-8")
+    assert source.count(old) == 1
+    path.write_text(source.replace(old, new), encoding="utf-8")
+    return worker
+
+
+def test_a_right_trial_is_right_to_its_end(subject: Subject, tmp_path: Path) -> None:
+    right = subject.measured(tmp_path / "right")
+    assert first_losses.deviation(right, subject.certificate) == ""
+    assert end_check.not_checked(right, subject.certificate) == ""
+    assert end_check.batches_not_checked(right) == ""
+    assert end_check.deviation(right, subject.certificate) == ""
+    assert len(subject.certificate["updates"]) > 50
+
+
+def test_labels_that_the_input_pipeline_shifts_are_noticed(subject: Subject, tmp_path: Path) -> None:
+    wrong = subject.measured(tmp_path / "wrong", changed(tmp_path, "adapter.py", PLACED, SHIFTED))
+    assert "The loss of training step 1 is" in first_losses.deviation(wrong, subject.certificate)
+
+
+STEP = """        _, loss = self._forward(batch)
+        loss.backward()
+        self._finish_exchange()
+        self._rule.step()
+"""
+COUNTING = "        self._count = getattr(self, '_count', 0) + 1\n"
+HEAD_ALONE = (
+    "        for each in list(self._trained.values())[:-2] if self._count > 10 else ():\n            each.grad = None\n"
+)
+AUTOCAST = (
+    "with torch.autocast('cpu', torch.bfloat16, enabled=self._count > 10):\n            _, loss = self._forward(batch)"
+)
+LATER = {
+    "no backward pass through the body": (
+        "trainer.py", STEP, COUNTING + STEP.replace("        self._rule", HEAD_ALONE + "        self._rule"), "certified step 2 is",
+    ),
+    "bfloat16": (
+        "trainer.py", STEP, COUNTING + STEP.replace("_, loss = self._forward(batch)", AUTOCAST), "certified step 1 is",
+    ),
+    "the first eight batches": (
+        "adapter.py", "batch_size=None, ", "batch_size=None, sampler=range(8), ", "of the input pipeline is not the one that",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("mistake", LATER)
+def test_a_mistake_that_begins_after_step_10_is_noticed(subject: Subject, tmp_path: Path, mistake: str) -> None:
+    """Its first losses are the certified ones, so that it passed before."""
+    file, old, new, words = LATER[mistake]
+    wrong = subject.measured(tmp_path / "wrong", changed(tmp_path, file, old, new))
+    assert first_losses.deviation(wrong, subject.certificate) == ""
+    assert words in end_check.deviation(wrong, subject.certificate)

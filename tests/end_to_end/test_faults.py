@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from finished_runs import Steelyard
 
 pytestmark = pytest.mark.end_to_end
+ENDS = "At the end of all 2 processes, the first certified steps, computed once more, are the certified ones."
 # fault -> (kind of the recorded event, part of the message)
 FAULTS = {
     "die": ("killed", "The worker was killed (signal 9)"),
@@ -98,11 +99,24 @@ def test_a_process_that_computes_something_else_than_was_certified_has_no_result
     assert "steelyard: 1 contender is in no verdict" in beside.stderr
     found = json.loads(beside.stdout)
     right, wrong = contender(found, "fault=none"), contender(found, "fault=timed")
-    assert right["certificate_of_processes"] == "The first losses of all 2 processes are the certified ones."
+    assert right["certificate_of_processes"] == f"The first losses of all 2 processes are the certified ones. {ENDS}"
     assert (right["failure"], wrong["speeds"], wrong["certificate_of_processes"]) == ("", {}, "")
     assert "The loss of training step 1 is" in wrong["failure"]
     (sentence,) = found["comparisons"][0]["sentences"].values()
     assert "A verdict needs two such results." in sentence
+
+
+def test_a_process_that_leaves_what_was_certified_later_on_is_left_out(steelyard: Steelyard) -> None:
+    """Its certificate and its first losses are right: the fault begins at step 8."""
+    knobs = ("--knob", "fake.fault=none,frozen,coarse", "--knob", "fake.fault_step=8")
+    done = steelyard("run", *LINE, "--rounds", "2", "--protocol", "fixed:3+8", "-f", "fake", *knobs, "--json")
+    found = json.loads(done.stdout)
+    assert contender(found, "fault=none,fault_step=8")["certificate_of_processes"].endswith(ENDS)
+    for fault in ("frozen", "coarse"):
+        wrong = contender(found, f"fault={fault},fault_step=8")
+        assert (wrong["certificate"], wrong["speeds"]) == ("certified", {})
+        assert "At the end of the process, the loss of certified step " in wrong["failure"]
+        assert "The process did not compute to its end what was certified." in wrong["failure"]
 
 
 def test_a_fault_does_not_stop_other_frameworks(faulty: Finished) -> None:

@@ -52,6 +52,21 @@ def spread(tmp_path_factory: pytest.TempPathFactory, shared_steelyard: Steelyard
     )
 
 
+@two_cores
+def test_ranks_that_stop_exchanging_are_left_out(steelyard: Steelyard) -> None:
+    """The first rank goes its own way from step 8 on, after the certified ones."""
+    knobs = ("--knob", "fake.fault=none,apart", "--knob", "fake.fault_step=8", "--protocol", "fixed:3+8")
+    done = steelyard("run", *LINE, *SPREAD, "--strategy", "copies:2", "--rounds", "1", *knobs, "--json")
+    found = json.loads(done.stdout)
+    right, wrong = (
+        contender(found, "fault=none,fault_step=8,strategy=copies:2"),
+        contender(found, "fault=apart,fault_step=8,strategy=copies:2"),
+    )
+    assert right["certificate_of_processes"].endswith("computed once more, are the certified ones.")
+    assert (wrong["certificate"], wrong["speeds"]) == ("certified", {})
+    assert "At the end of the process, " in wrong["failure"]
+
+
 @pytest.fixture(scope="module")
 def faulty(tmp_path_factory: pytest.TempPathFactory, shared_steelyard: Steelyard) -> Finished:
     """A run in which the second rank has every fault once; a single process has none. Tests must not change it."""

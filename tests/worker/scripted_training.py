@@ -22,6 +22,7 @@ SIZES = {"features": 8, "classes": 3, "batch": 16}
 STEPS = 4  # whole batches of 70 samples
 STEP_NS = 10_000_000
 TEST_BATCHES = 2
+FAULT_STEP = 11
 
 
 def points(folder: Path) -> Data:
@@ -40,20 +41,26 @@ def points(folder: Path) -> Data:
 
 def trained(
     name: str, folder: Path, data: Data, compiling: tuple[int, ...] = (), step_us: int = STEP_NS // 1000, spawned_ns: int = 1,
-    **schedule: Any
+    fault: str = "none", **schedule: Any
 ) -> trials.Trial:  # fmt: skip
-    """Measure `line` in the fake framework by a protocol; `compiling`: the steps that compile, from 1.
+    """Measure `line` in the fake framework by a protocol; `compiling`: the steps that compile, from 1. `fault`: of
+    the fake framework, from step FAULT_STEP on.
 
     `schedule`: replaces fields of the protocol's.
     """
-    settings = frameworks.framework("fake").complete(Settings("scripted", knobs={"step_us": step_us}))
+    settings = frameworks.framework("fake").complete(
+        Settings("scripted", knobs={"step_us": step_us, "fault": fault, "fault_step": FAULT_STEP})
+    )
     case = Case("line", "small", SIZES, "", {}, Optimizer("sgd", 0.1), "fake", settings)
     planned = replace(protocol(name).schedule, **{"evaluate": True, **schedule})
-    job = Job("measure", case, str(LINE), "", data, str(folder), schedule=planned, spawned_ns=spawned_ns)
     folder.mkdir()
-    (folder / trials.JOB).write_text(json.dumps(asdict(job)))
     adapter, described = Adapter(settings), network.describe(LINE, SIZES)
     weights = {each.name: np.zeros(each.shape, np.float32) for each in described.parameters}
+    tensors.write(folder / "weights", weights)
+    job = Job(
+        "measure", case, str(LINE), str(folder / "weights"), data, str(folder), schedule=planned, spawned_ns=spawned_ns
+    )
+    (folder / trials.JOB).write_text(json.dumps(asdict(job)))
     trainer = adapter.trainer(
         network.load_implementation(LINE, "line", "fake"), SIZES, described, weights, case.optimizer
     )

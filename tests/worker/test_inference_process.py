@@ -101,9 +101,49 @@ def test_within_a_block_there_is_no_synchronisation_and_outputs_are_read_only_be
     text = " ".join(scripted.calls)
     for block in counted:
         assert f"synchronise {' '.join(['infer'] * block.steps)} synchronise" in text
-    assert text.endswith(" ".join(["infer synchronise"] * 500) + " synchronise")
+    assert text.endswith(" ".join(["synchronise infer synchronise"] * 500))
     assert scripted.calls.count("outputs") == 1
     assert scripted.calls[:5] == ["synchronise", "infer", "synchronise", "outputs", "infer"]
+
+
+@dataclass
+class Remembering(Scripted):
+    """Needs no time for a batch object that it has seen before: for any, or for the last one only."""
+
+    last_only: bool = False
+    seen: list[Any] = field(default_factory=list)
+
+    def put(self, batch: Any) -> Any:
+        return dict(batch)
+
+    def infer(self, batch: Any) -> Any:
+        if not any(batch is each for each in self.seen):
+            self.pending += 1
+            self.seen = [batch] if self.last_only else [*self.seen, batch]
+        self.now_ns += 1
+        return {"logits": np.ones((16, 3), np.float32)}
+
+
+def test_work_that_is_remembered_for_a_batch_object_makes_no_latency_shorter(tmp_path: Path) -> None:
+    lengths = {"warmup": Length("steps", 5), "counted": Length("steps", 10)}  # adaptive ones would never be long enough
+    trial = run(tmp_path, Remembering(), latency_most=30, **lengths)
+    assert set(trial.latencies_ns) == {PASS_NS + 1}
+
+
+def test_work_that_is_remembered_for_the_last_batch_makes_no_cached_pass_shorter(tmp_path: Path) -> None:
+    trial = run(tmp_path, Remembering(last_only=True), latency_most=30)
+    assert trial.location_ns("cached") == PASS_NS + 1
+
+
+def test_placing_a_batch_is_no_part_of_its_latency(tmp_path: Path) -> None:
+    class Placing(Scripted):
+        def put(self, batch: Any) -> Any:
+            self.now_ns += 3 * PASS_NS
+            return batch
+
+    trial = run(tmp_path, Placing(), latency_most=30)
+    trial.check_files()
+    assert set(trial.latencies_ns) == {PASS_NS}
 
 
 @pytest.mark.parametrize(

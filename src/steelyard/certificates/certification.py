@@ -109,11 +109,11 @@ def together(groups: Iterable[Group]) -> list[list[Group]]:
 def _of_variants(group: Group, found: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
     """Return the certificates by the ids of the variants' own cases; one that was made with other knobs says so.
 
-    The losses of a trial with these knobs are not those of the certificate, so they cannot be compared.
+    The losses and updates of a trial with these knobs are not those of the certificate, so they cannot be compared.
     """
     keys = {case.id: frameworks.as_certified(case).id for case in group.cases}
     own = {key: found[certified] for key, certified in keys.items() if certified in found}
-    without: dict[str, Any] = {"losses": [], "loss_limits": []}
+    without: dict[str, Any] = {"losses": [], "loss_limits": [], "updates": {}, "update_limits": {}}
     return {
         key: each if key == keys[key] else {**each, **without, "sentence": f"{group.apart} {each['sentence']}"}
         for key, each in own.items()

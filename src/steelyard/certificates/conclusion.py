@@ -92,7 +92,9 @@ def conclude(plan: CertificationPlan, known: Comparisons | None = None) -> Certi
         return _saved(replace(certificate, passed=False, sentence=check.sentence))
     losses, limits = evidence.losses()
     outputs, output_limits = evidence.outputs()
-    return _saved(replace(certificate, losses=losses, loss_limits=limits, outputs=outputs, output_limits=output_limits))
+    updates, update_limits = evidence.updates()
+    certificate = replace(certificate, losses=losses, loss_limits=limits, outputs=outputs, output_limits=output_limits)
+    return _saved(replace(certificate, updates=updates, update_limits=update_limits))
 
 
 def _in_full(plan: CertificationPlan, settled: Judgement) -> Judgement:

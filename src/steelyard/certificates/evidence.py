@@ -20,9 +20,10 @@ from steelyard.certificates.method import (
 from steelyard.certificates.plan import CertificationPlan, Task
 from steelyard.certificates.references import References, reference_folder
 from steelyard.certificates.scales import Scale, SignChanges, measure_changes, measure_scales, sign_changes
-from steelyard.certificates.tensors import AFTER_UPDATES, BEFORE_THE_LOSS, Tensors, places
+from steelyard.certificates.tensors import AFTER_UPDATES, BEFORE_THE_LOSS, STATISTICS, Tensors, places
 from steelyard.inputs.rates import comparable_losses
 from steelyard_worker import tensors
+from steelyard_worker.distances import CHANGED_AFTER, change, some_elements, written
 from steelyard_worker.network import Network
 
 Result = TypeVar("Result")
@@ -206,6 +207,30 @@ class Evidence:
         found: dict[str, float] = read_meta(self.plan.candidate_task).get("fingerprints", {})
         limits = {each.key: self._limit(each) for each in self.by_rounding.findings if each.key in found}
         return found, limits
+
+    def updates(self) -> tuple[dict[str, list[float]], dict[str, float]]:
+        """Return changes of some elements of the candidate's tensors after two steps, and their limits, by tensor in its order.
+
+        After one step where there is only one; none where the learning rates of these steps are not those of training. A limit
+        is relative to the change of the whole tensor. Tensors that do not change are left out, and those of which not every
+        element was saved: a process samples whole ones.
+        """
+        job, scope = self.plan.candidate_task.job, self.plan.candidate.scope
+        after = min(CHANGED_AFTER, scope.steps)
+        rule, sample = job.case.optimizer, job.certify.sample
+        if rule.schedule.changes and after >= comparable_losses(rule, scope.steps):
+            return {}, {}
+        findings = {each.key: each for each in self.by_rounding.findings}
+        changes, limits = dict[str, list[float]](), dict[str, float]()
+        for each in self.network.parameters:
+            key = f"after{after}/{each.name}"
+            whole = not sample or each.count <= sample
+            if key in findings and whole and (each.trainable or each.kind in STATISTICS):
+                found = some_elements(change(self.candidate, key))
+                if found.any():
+                    changes[each.name] = written(found)
+                    limits[each.name] = findings[key].allowed + findings[key].unavoidable
+        return changes, limits
 
     def _limit(self, finding: Finding) -> float:
         """Return the L2 distance from the reference that a tensor may have, in its own unit."""

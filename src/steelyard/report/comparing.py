@@ -13,7 +13,7 @@ from steelyard.report import commands
 from steelyard.report.advice import advice, round_times
 from steelyard.report.commands import Further
 from steelyard.report.model import Comparison, Contender, Proof, Source, Speed, Standing, location_of
-from steelyard.results import communication, ranks, utilisation
+from steelyard.results import communication, end_check, ranks, utilisation
 from steelyard.results.first_losses import not_compared
 from steelyard.results.quantities import LARGEST_BATCH, LATENCIES, PROCESS, STEP_TIME, in_task
 from steelyard.results.trials import LATENCY
@@ -252,7 +252,7 @@ def _proof(source: Source, case: Case, trials: tuple[Trial, ...]) -> Proof:
     if not found["passed"] and "key" not in found:  # nothing was judged: there was no reference, or it broke down
         return Proof("none", found["sentence"], {}, found.get("on_purpose", ""))
     state = "certified" if found["passed"] else "rejected"
-    return Proof(state, found["sentence"], found, processes=_beginnings(trials, found))
+    return Proof(state, found["sentence"], found, processes=f"{_beginnings(trials, found)}{_ends(trials, found)}")
 
 
 def _beginnings(trials: tuple[Trial, ...], certificate: dict[str, Any]) -> str:
@@ -268,6 +268,30 @@ def _beginnings(trials: tuple[Trial, ...], certificate: dict[str, Any]) -> str:
         return f"The first {what} of {whose} are the certified ones."
     others = "its processes" if not alike else f"{count - alike} of {count} processes"
     return f"The first {what} of {others} were not compared with the certified ones: {next(filter(None, reasons))}."
+
+
+def _ends(trials: tuple[Trial, ...], certificate: dict[str, Any]) -> str:
+    """Return whether finished processes ended as certified; empty where their beginnings could not be compared either."""
+    alike = [trial for trial in trials if not not_compared(trial, certificate)]
+    if not alike:
+        return ""
+    what = "first outputs" if alike[0].job.case.task == INFERENCE else "first certified steps"
+    count = len(alike)
+    which = ("its process" if count == 1 else f"all {count} processes") if count == len(trials) else "these processes"
+    checks = {
+        f"the {what}, computed once more,": [end_check.not_checked(trial, certificate) for trial in alike],
+        "the batches of the input pipeline": [end_check.batches_not_checked(trial) for trial in alike],
+    }
+    found = ""
+    for subject, reasons in checks.items():
+        if all(reasons):
+            found += f" At the end of {which}, {subject} were not checked: {reasons[0]}."
+        elif any(reasons):
+            missing = f"{sum(map(bool, reasons))} of {count} processes"
+            found += f" At the end of {missing}, {subject} were not checked: {next(filter(None, reasons))}."
+    if not any(checks[f"the {what}, computed once more,"]):
+        found = f" At the end of {which}, the {what}, computed once more, are the certified ones.{found}"
+    return found
 
 
 def _losses(trial: Trial | None) -> tuple[float, ...]:

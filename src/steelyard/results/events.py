@@ -1,6 +1,6 @@
 """The events of a process, as far as a trial needs them, in the types that they must have. Anyone may have written them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypedDict
 
 from steelyard_worker import protocol, records
@@ -93,6 +93,37 @@ class Imported:
     """Path -> SHA-256 of what was imported from outside of the environment, the worker and the workload's folder."""
 
     files: dict[str, str]
+
+
+@dataclass(frozen=True)
+class Again:
+    """What the trainer or predictor that was timed computed once more at the end: the certified steps, or the first outputs.
+
+    `losses`: of the certified steps, from the first. `changes`: of some elements of each tensor in two steps. `unequal`: the
+    first tensor of which ranks had different values; empty: none. `outputs`: fingerprints by batch and output. `not_checked`:
+    why nothing was computed; empty: it was.
+    """
+
+    losses: tuple[float, ...] = ()
+    changes: dict[str, tuple[float, ...]] = field(default_factory=dict)
+    unequal: str = ""
+    outputs: dict[str, float] = field(default_factory=dict)
+    not_checked: str = ""
+    elapsed_ns: Count = 0
+
+
+@dataclass(frozen=True)
+class Handed:
+    """Batches of an input pipeline after the `fetched` that it had handed out, compared with those of the order.
+
+    `differs`: the first that is another one, counted from 1; 0: none. `not_checked`: why none was compared; empty: some were.
+    """
+
+    input: str
+    fetched: Count
+    compared: Count = 0
+    differs: Count = 0
+    not_checked: str = ""
 
 
 @dataclass(frozen=True)
@@ -217,7 +248,8 @@ class Watched:
 # Event -> what a trial needs of it. Other events are for others.
 EVENTS: dict[str, Any] = {
     "hello": Hello, "applied": Applied, "phase": Phase, "samples": Block, "epoch": Shapes, "evaluated": Evaluated,
-    "outputs": Outputs, "imported": Imported, "exchanged": Exchanged, "memory": Memory, "profiled": Profiled, "graph": GraphStage,
+    "outputs": Outputs, "end-check": Again, "batches": Handed, "imported": Imported,
+    "exchanged": Exchanged, "memory": Memory, "profiled": Profiled, "graph": GraphStage,
     "all-reduce": Reduced, "staleness": Staleness, "warning": Warned, "error": Error, "done": Done,
     protocol.WATCHED: Watched,
 }  # fmt: skip

@@ -93,3 +93,5 @@ class Judged(CertificateFacts, total=False):
     outputs: dict[str, float]
     output_limits: dict[str, float]
     imported: dict[str, str]
+    updates: dict[str, list[float]]
+    update_limits: dict[str, float]

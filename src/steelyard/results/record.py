@@ -235,6 +235,9 @@ def read_certificates(folder: Path) -> dict[str, Any]:
             if each.get("outputs", {}).keys() != each.get("output_limits", {}).keys():
                 message = f"{CERTIFICATES}.{case_id} has outputs without limits"
                 raise ValueError(message)
+            if each.get("updates", {}).keys() != each.get("update_limits", {}).keys():
+                message = f"{CERTIFICATES}.{case_id} has updates without limits"
+                raise ValueError(message)
     except (OSError, ValueError) as error:
         raise UserError(
             f"{path} is damaged ({error}). Restore it with: steelyard run --resume {paths.named(folder)}"

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from steelyard.results import first_losses, imported, loss_courses
+from steelyard.results import end_check, first_losses, imported, loss_courses
 from steelyard.results.contradictions import contradiction
 from steelyard.results.loss_courses import Parting
 from steelyard.results.quantities import Quantity
@@ -22,8 +22,9 @@ CONTRADICTS = "contradiction"
 class RoundResults:
     """Trials by case id and round. A later attempt at a round replaces an earlier one, regardless of the order of adding.
 
-    `certificates` are by case id. A trial whose first losses or imported files are not the certified ones counts as failed, and
-    so does one whose record contradicts itself. `partings`: contenders whose losses part, as `compare_courses` found them.
+    `certificates` are by case id. A trial counts as failed whose first losses or imported files are not the certified ones, that
+    did not compute to its end what was certified, or whose record contradicts itself. `partings`: contenders whose losses part,
+    as `compare_courses` found them.
     """
 
     certificates: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -34,8 +35,7 @@ class RoundResults:
         """Add an ended trial; returns it as it counts."""
         rounds, job = self.latest[trial.job.case.id], trial.job
         certificate = self.certificates.get(job.case.id, {})
-        checks = imported.deviation, first_losses.deviation
-        if trial.done and (sentence := next(filter(None, (each(trial, certificate) for each in checks)), "")):
+        if trial.done and (sentence := _deviation(trial, certificate)):
             trial = replace(trial, done=False, error=(DEVIATES, sentence))
         if trial.done and (sentence := contradiction(trial)):
             trial = replace(trial, done=False, error=(CONTRADICTS, sentence))
@@ -88,6 +88,12 @@ class RoundResults:
         """Return `values` as numbers that are better when smaller, as the decision rule needs them."""
         found = self.values(cases, quantity, source).items()
         return {key: {number: quantity.cost(value) for number, value in rounds.items()} for key, rounds in found}
+
+
+def _deviation(trial: Trial, certificate: dict[str, Any]) -> str:
+    """Return a sentence about what a trial did not do as certified; empty where it did."""
+    checks = imported.deviation, first_losses.deviation, end_check.deviation
+    return next(filter(None, (check(trial, certificate) for check in checks)), "")
 
 
 def collect(trials: Iterable[Trial], certificates: dict[str, dict[str, Any]]) -> RoundResults:

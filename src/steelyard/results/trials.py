@@ -10,6 +10,7 @@ import numpy as np
 from steelyard.errors import UserError
 from steelyard.results import ranks
 from steelyard.results.events import (
+    Again,
     Applied,
     Block,
     Done,
@@ -17,6 +18,7 @@ from steelyard.results.events import (
     Evaluated,
     Exchanged,
     GraphStage,
+    Handed,
     Hello,
     Imported,
     Memory,
@@ -70,6 +72,8 @@ class Trial:
     phase, such as `import` or `counted`. `others`: the records of the other ranks; None where one of them cannot be used.
     `imported`: path -> SHA-256 of what was imported from elsewhere (`results.imported`); None where that was not recorded.
     `watched`: what the launcher saw of the process; None where it did not watch.
+    `again`: what was computed once more at the end, and `handed` the last batches of input pipelines beside the order; None and
+    empty where the process did not look.
     """
 
     folder: Path
@@ -97,6 +101,8 @@ class Trial:
     others: "tuple[Trial, ...] | None" = ()
     imported: dict[str, str] | None = None
     watched: Watched | None = None
+    again: Again | None = None
+    handed: tuple[Handed, ...] = ()
 
     @property
     def batch(self) -> int:
@@ -305,6 +311,10 @@ def replay(folder: Path, job: Job, events: Iterable[dict[str, Any]]) -> Trial:
                 outputs |= {f"inference{batch}/{name}": value for name, value in fingerprints.items()}
             case Imported(files):
                 found["imported"] = files
+            case Again() as again:
+                found["again"] = again
+            case Handed() as handed:
+                found["handed"] = (*found.get("handed", ()), handed)
             case Exchanged() as exchanged:
                 found["exchanged"] = exchanged
             case Profiled() as profiled:

@@ -65,8 +65,8 @@ class Trainer(Protocol):
     whole batches and divides them.
 
     Where a loop of the framework's own drives the training, a trainer also has `run(feed, steps, stamp)`: that loop does the next
-    steps on the feed, which is what `pipeline` returned or `itertools.repeat(batch)`, calls `stamp()` after each, and the losses
-    are returned as handles. It is timed in place of `step`.
+    steps on the feed, which is what `pipeline` returned, `itertools.repeat(batch)` or `batches.Turns`, calls `stamp()` after
+    each, and the losses are returned as handles. It is timed in place of `step`.
     """
 
     def put(self, batch: Batch) -> Any:

@@ -32,6 +32,10 @@ if TYPE_CHECKING:
     from steelyard_worker.network import Network
 
 
+# Batches that the fault `repeat` yields again and again.
+REPEATED = 8
+
+
 class Adapter:
     """One scripted process."""
 
@@ -109,10 +113,10 @@ class Adapter:
         return Signature(("point",), outputs)
 
     def pipeline(self, trainer: Predictor, source: Source, workers: int) -> Iterator[Any]:
-        """Yield the batches in order."""
+        """Yield the batches in order; the fault `repeat` yields the first REPEATED again and again."""
         step = 0
         while True:
-            yield trainer.put(source.batch(step))
+            yield trainer.put(source.batch(step % REPEATED if self.knobs["fault"] == "repeat" else step))
             step += 1
 
     def profiler(self, folder: Path, timed: Any, batch: Any) -> Any:
@@ -213,28 +217,49 @@ class Trainer(Predictor):
         super().__init__(adapter, implementation, network, weights, dtype)
         self._optimizer, self._rates = optimizer, rates
         self._moments = {name: (np.zeros_like(a), np.zeros_like(a)) for name, a in self._parameters.items()}
+        self._updates = 0
+
+    def restart(self, weights: Mapping[str, Array]) -> None:
+        """Put the weights back, and forget moments and steps; a scripted fault goes on, because it counts all steps."""
+        for name, parameter in self._parameters.items():
+            parameter[...] = weights[name]
+            for moment in self._moments[name]:
+                moment[...] = 0
+        self._updates = 0
 
     def step(self, batch: Batch) -> float:
         """Do one update, advance the scripted time, and cause the scripted fault."""
         faulty = self._pass_step()
+        batch = self._coarse(batch) if self._has_turned("coarse") else batch
         _, loss, gradients = self.gradients(batch)
+        self._updates += 1
         for name, gradient in gradients.items():
-            self._update(name, gradient)
+            if not (self._has_turned("frozen") and name == next(iter(gradients))):
+                self._update(name, gradient)
         if self._adapter.knobs["fault"] == "timed" and self._adapter.is_timed:
             loss += 0.01
         return float("nan") if faulty else loss
 
+    def _has_turned(self, fault: str) -> bool:
+        """Return whether a fault that begins at a step, and ends nothing, has begun."""
+        knobs = self._adapter.knobs
+        return bool(knobs["fault"] == fault and self._steps >= knobs["fault_step"])
+
+    def _coarse(self, batch: Batch) -> Batch:
+        """Return a batch whose floats have the eight bits of bfloat16; this cuts off, and does not round."""
+        return {name: _cut_off(array) if array.dtype.kind == "f" else array for name, array in batch.items()}
+
     def _update(self, name: str, gradient: Array) -> None:
         rule, (first, second) = self._optimizer, self._moments[name]
-        rate = rule.learning_rate if self._rates is None else update_scalars.rate_at(self._rates, self._steps - 1)
+        rate = rule.learning_rate if self._rates is None else update_scalars.rate_at(self._rates, self._updates - 1)
         if rule.name == "sgd":
             first[...] = rule.momentum * first + gradient
             self._parameters[name] -= rate * first
             return
         first[...] = rule.beta1 * first + (1 - rule.beta1) * gradient
         second[...] = rule.beta2 * second + (1 - rule.beta2) * gradient * gradient
-        corrected = first / (1 - rule.beta1**self._steps)
-        spread = np.sqrt(second / (1 - rule.beta2**self._steps)) + rule.epsilon
+        corrected = first / (1 - rule.beta1**self._updates)
+        spread = np.sqrt(second / (1 - rule.beta2**self._updates)) + rule.epsilon
         self._parameters[name] -= rate * corrected / spread
 
     def losses(self, handles: list[float]) -> Array:
@@ -246,13 +271,19 @@ class Trainer(Predictor):
         outputs = self._forward(batch)
         loss, gradients = self._implementation.backward(self._parameters, batch, outputs)
         if self._adapter.exchange:
-            gradients = self._adapter.exchange.mean(gradients)
+            mean = self._adapter.exchange.mean(gradients)
+            gradients = gradients if self._has_turned("apart") else mean
         return outputs, float(loss), gradients
 
     def outputs(self, batch: Batch) -> dict[str, Array]:
         """Forward only, in half the time of a step."""
         self._adapter.pass_step(0.5)
         return self._forward(batch)
+
+
+def _cut_off(array: Array) -> Array:
+    bits = array.astype(np.float32).view(np.uint32) & np.uint32(0xFFFF0000)
+    return bits.view(np.float32).astype(array.dtype)
 
 
 def cause(fault: str, folder: Path = Path()) -> None:

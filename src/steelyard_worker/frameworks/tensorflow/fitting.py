@@ -7,6 +7,7 @@ is part of the first step. What it does between two epochs is part of the block 
 
 from __future__ import annotations
 
+import functools
 import itertools
 import queue
 import threading
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import keras
 import tensorflow as tf
 
+from steelyard_worker.batches import Turns
 from steelyard_worker.frameworks.tensorflow import optimizers
 from steelyard_worker.frameworks.tensorflow.trainer import Learner
 
@@ -110,7 +112,10 @@ def _end(call: FitCall, given: queue.SimpleQueue[Tensors | None]) -> None:
 
 
 def _feed(feed: Any) -> Feed:
-    """Return a feed for `fit`: one batch again and again stays on its device."""
+    """Return a feed for `fit`: batches that are used again and again stay on their device."""
+    if isinstance(feed, Turns):
+        taking_turns = [tf.data.Dataset.from_tensors(batch) for batch in feed.placed]
+        return Feed(functools.reduce(tf.data.Dataset.concatenate, taking_turns).repeat(), None)
     if isinstance(feed, itertools.repeat):
         return Feed(tf.data.Dataset.from_tensors(next(feed)).repeat(), None)
     found: Feed = feed

@@ -9,7 +9,7 @@ from unittest import mock
 import numpy as np
 
 from checks.tensorflow.shared import adapter_of, classifier
-from steelyard_worker import timing
+from steelyard_worker import batches, timing
 from steelyard_worker.case import Optimizer
 
 
@@ -58,8 +58,10 @@ def check_fit_goes_on_with_another_feed_and_with_single_batches():
     loop, _ = classifier(fitting_adapter("graph"), spec)
     pipeline, cached = adapter.pipeline(fitted, source, 0), itertools.repeat(fitted.put(source.batch(7)))
     found = [*fitted.run(pipeline, 3, lambda: None), *fitted.run(cached, 2, lambda: None)]
+    in_turns = batches.Turns([fitted.put(source.batch(number)) for number in (5, 6, 8)])
+    found += [*fitted.run(in_turns, 4, lambda: None), *fitted.run(in_turns, 1, lambda: None)]
     found += [fitted.step(fitted.put(source.batch(number))) for number in (9, 4)]
-    expected = [loop.step(loop.put(source.batch(number))) for number in (0, 1, 2, 7, 7, 9, 4)]
+    expected = [loop.step(loop.put(source.batch(number))) for number in (0, 1, 2, 7, 7, 5, 6, 8, 5, 6, 9, 4)]
     np.testing.assert_allclose(fitted.losses(found), loop.losses(expected), rtol=1e-6)
 
 

@@ -1,0 +1,123 @@
+"""Whether a trial still computed at its end what was certified, and whether its batches were those of the order until then.
+
+The first losses of a trial show how it began. What a process does differently later, such as leaving out a part of the backward
+pass from some step on, shows when the trainer that was timed does the certified steps once more.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from steelyard.results.first_losses import not_compared
+from steelyard.results.trials import Trial
+from steelyard_worker.case import INFERENCE
+
+DIFFERS = "The process did not compute to its end what was certified."
+OTHER_BATCHES = "The process did not go through the batches in the order of the run to its end."
+# A change of a tensor is judged by 16 of its elements, which may be off by more than all of them: by up to three times the limit.
+# Their median is judged, because an adaptive rule turns the sign of a gradient that is almost zero into a whole step.
+SAMPLING = 3.0
+# But never by more than this share of the change. Where training is chaotic, a certificate allows half of it, and would not see a
+# tensor that is no longer trained at all; a process runs the code of its certificate on the same numbers, so it needs much less.
+MOST = 1 / 3
+
+
+def deviation(trial: Trial, certificate: dict[str, Any]) -> str:
+    """Return a sentence about the first thing at the end of a trial that is not as certified; empty where nothing is, or where
+    nothing can be compared.
+    """
+    if sentence := _of_batches(trial):
+        return sentence
+    if not_checked(trial, certificate):
+        return ""
+    if trial.job.case.task == INFERENCE:
+        return _of_outputs(trial, certificate)
+    return _of_losses(trial, certificate) or _of_ranks(trial) or _of_updates(trial, certificate)
+
+
+def not_checked(trial: Trial, certificate: dict[str, Any]) -> str:
+    """Return why the end of a trial is not compared with its certificate, as the end of a sentence; empty where it is."""
+    if reason := not_compared(trial, certificate):
+        return reason
+    if trial.again is None:
+        return "nothing was computed once more at the end"
+    if trial.again.not_checked:
+        return trial.again.not_checked
+    found = trial.again.outputs if trial.job.case.task == INFERENCE else trial.again.losses
+    return "" if found else "nothing was computed once more at the end"
+
+
+def batches_not_checked(trial: Trial) -> str:
+    """Return why the batches of a trial's input pipeline are not compared with the order at its end; empty where they are."""
+    if not any(block.input == "pipeline" for block in trial.blocks):
+        return ""
+    if not trial.handed:
+        return "the process did not look"
+    return next((each.not_checked for each in trial.handed if each.not_checked), "")
+
+
+def _of_batches(trial: Trial) -> str:
+    for each in trial.handed:
+        if each.differs:
+            return (
+                f"Batch {each.differs} of the input pipeline is not the one that the order has there. {OTHER_BATCHES}"
+            )
+    return ""
+
+
+def _of_losses(trial: Trial, certificate: dict[str, Any]) -> str:
+    assert trial.again is not None
+    expected = zip(trial.again.losses, certificate["losses"], certificate["loss_limits"], strict=False)
+    for step, (loss, exact, limit) in enumerate(expected, 1):
+        if not abs(loss - exact) <= limit:
+            return (
+                f"At the end of the process, the loss of certified step {step} is {loss:.7g}, but the certified computation has "
+                f"{exact:.7g} there (within {limit:.1g}). {DIFFERS}"
+            )
+    return ""
+
+
+def _of_ranks(trial: Trial) -> str:
+    assert trial.again is not None
+    if not trial.again.unequal:
+        return ""
+    changed = f"certified steps change the tensor '{trial.again.unequal}' differently in its ranks"
+    return f"At the end of the process, {changed}. {DIFFERS}"
+
+
+def _of_updates(trial: Trial, certificate: dict[str, Any]) -> str:
+    assert trial.again is not None
+    for name, exact in certificate.get("updates", {}).items():
+        limit = min(MOST, SAMPLING * certificate["update_limits"][name])
+        off = distance(trial.again.changes.get(name, ()), exact)
+        if not off <= limit:
+            return (
+                f"At the end of the process, certified steps change the tensor '{name}' by something else than in the certified "
+                f"computation: its elements are typically off by {off:.2g} of their change (within {limit:.1g}). {DIFFERS}"
+            )
+    return ""
+
+
+def distance(found: tuple[float, ...], exact: list[float]) -> float:
+    """Return how far changes of elements are from the exact ones: the median distance, relative to the exact root mean square.
+
+    0 where the exact changes are all zero; not a number where there are not as many of them.
+    """
+    if len(found) != len(exact):
+        return math.nan
+    size = float(np.sqrt(np.mean(np.square(exact)))) if exact else 0.0
+    return float(np.median(np.abs(np.subtract(found, exact)))) / size if size else 0.0
+
+
+def _of_outputs(trial: Trial, certificate: dict[str, Any]) -> str:
+    assert trial.again is not None
+    for key, exact in certificate["outputs"].items():
+        found, limit = trial.again.outputs.get(key, math.nan), certificate["output_limits"][key]
+        if not abs(found - exact) <= limit:
+            batch, _, name = key.removeprefix("inference").partition("/")
+            return (
+                f"At the end of the process, the output {name} of batch {batch} is not the certified one: its fingerprint is "
+                f"{found:.7g} instead of {exact:.7g} (within {limit:.1g}). {DIFFERS}"
+            )
+    return ""
