@@ -188,7 +188,7 @@ def test_a_case_that_differs_is_named_and_examined_in_float64(tmp_path: Path) ->
     good, bad = (found[ids(run)[name]] for name in ("fake", "dummy"))
     assert good["passed"]
     assert not bad["passed"]
-    assert bad["first"] == "the gradient of head.bias"
+    assert bad["first"] == 'the gradient of "head.bias"'
     (said,) = run.shown.messages
     assert said == f"Not certified: line:small/dummy/scripted. {bad['sentence']}"
     case = run.plan.variants[0].case

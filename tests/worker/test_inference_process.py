@@ -218,7 +218,7 @@ def test_an_adapter_without_a_predictor_is_refused_with_a_sentence(tmp_path: Pat
         with pytest.raises(
             Refusal, match=r"^The adapter of fake has no predictor\(\), which inference needs\.$"
         ) as caught:
-            process._run(job, events, Ranks())
+            process._run(job, events, Ranks(), process._Watched())
     assert caught.value.kind == "unsupported"
 
 
