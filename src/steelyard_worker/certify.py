@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from steelyard_worker import batches, distances, progress, tensors
+from steelyard_worker import batches, distances, normalisation, progress, tensors
 from steelyard_worker.case import INFERENCE
 from steelyard_worker.protocol import Refusal
 from steelyard_worker.ranks import Ranks
@@ -59,7 +59,7 @@ def dump(
         found = (
             _inner(job, network, changed, build, change, ranks)
             if job.certify.inner
-            else compute(job, changed, build, change, ranks)
+            else compute(job, network, changed, build, change, ranks)
         )
         meta = {
             "perturbation": number, "steps": job.certify.steps,
@@ -119,9 +119,11 @@ def fingerprint(output: Array) -> float:
     return float(fixed @ flat / np.linalg.norm(fixed))
 
 
-def _outputs(job: Job, weights: Mapping[str, Array], build: Build, change: Any, ranks: Ranks) -> dict[str, Array]:
+def _outputs(
+    job: Job, network: Network, weights: Mapping[str, Array], build: Build, change: Any, ranks: Ranks
+) -> dict[str, Array]:  # fmt: skip
     """Return the outputs of an inference, batch by batch; without data there is only one batch."""
-    del ranks  # an inference is never spread
+    del network, ranks  # an inference is never spread
     predictor = build(weights)
     found, feed = _state(predictor, 0, job.certify.sample), _batches(job, change)
     for number, batch in enumerate(feed if job.data.prepared else feed[:1], 1):
@@ -148,8 +150,11 @@ def _adversarial_weights(network: Network, weights: Mapping[str, Array]) -> dict
     }
 
 
-def _tensors(job: Job, weights: Mapping[str, Array], build: Build, change: Any, ranks: Ranks) -> dict[str, Array]:
+def _tensors(
+    job: Job, network: Network, loaded: Mapping[str, Array], build: Build, change: Any, ranks: Ranks
+) -> dict[str, Array]:  # fmt: skip
     feed, most = [ranks.share(batch) for batch in _batches(job, change)], job.certify.sample
+    weights = _normalising(job, network, "", loaded, build, feed[0])
     trainer = build(weights)
     outputs, loss, gradients = trainer.gradients(trainer.put(feed[0]))
     # Outputs are sampled when the shares of all ranks are joined.
@@ -169,7 +174,41 @@ def _tensors(job: Job, weights: Mapping[str, Array], build: Build, change: Any, 
         if number in (1, 2, len(feed)):
             found |= _state(trainer, number, most)
     outputs = trainer.outputs(trainer.put(feed[0]))
-    return found | {f"inference/{name}": np.array(array) for name, array in outputs.items()}
+    found |= {f"inference/{name}": np.array(array) for name, array in outputs.items()}
+    return _as_loaded(found, loaded, weights)
+
+
+def _normalising(
+    job: Job, network: Network, part: str, weights: Mapping[str, Array], build: Build, batch: batches.Batch
+) -> Mapping[str, Array]:
+    """Return the weights with which this run normalises as the other one does (`Certify.normalised`), if there is one."""
+    if not job.certify.normalised:
+        return weights
+    start = f"{part}after1/"
+    saved = tensors.read(Path(job.certify.normalised))
+    moved = {key.removeprefix(start): array for key, array in saved.items() if key.startswith(start)}
+
+    def after_one_step(changed: Mapping[str, Array]) -> dict[str, Array]:
+        trainer = build(changed)
+        trainer.step(trainer.put(batch))
+        trainer.synchronise()
+        found: dict[str, Array] = trainer.state()
+        del trainer
+        gc.collect()
+        return found
+
+    return normalisation.like(network, weights, moved, after_one_step)
+
+
+def _as_loaded(found: dict[str, Array], loaded: Mapping[str, Array], used: Mapping[str, Array]) -> dict[str, Array]:
+    """Return the tensors of a run with the weights `used` as if it had started from those `loaded`."""
+    if used is loaded:
+        return found
+    changed = {name: loaded[name] - used[name] for name in loaded if not np.array_equal(loaded[name], used[name])}
+    return {
+        key: array + changed[name] if "after" in key and (name := key.rpartition("/")[2]) in changed else array
+        for key, array in found.items()
+    }
 
 
 def _loss(trainer: Trainer, handle: Any) -> Array:
@@ -184,7 +223,8 @@ def _adversarial(
     adversarial = network.adversarial
     batch, rule = ranks.share(_adversarial_batch(job, change)), adversarial.rule(job.case.optimizer)
     scaled = {name: _times(array, adversarial.factor(name)) for name, array in weights.items()}
-    found = _one_step("adversarial", build(scaled, rule), batch, job.certify.sample)
+    used = _normalising(job, network, "adversarial/", scaled, lambda each: build(each, rule), batch)
+    found = _as_loaded(_one_step("adversarial", build(used, rule), batch, job.certify.sample), scaled, used)
     if isolation := adversarial.isolation:
         gc.collect()  # the first trainer, before the second is built
         isolated = _isolated_weights(isolation, weights)
@@ -225,7 +265,8 @@ def ramp(array: Array, top: float) -> Array:
 def _adversarial_batch(job: Job, change: Any) -> batches.Batch:
     # A case with a smaller batch than the adversarial one uses its first samples.
     batch = tensors.read(Path(job.data.adversarial))
-    return {name: change(f"adversarial/{name}", np.array(array[: job.case.batch])) for name, array in batch.items()}
+    few = {name: np.array(array[: job.case.batch]) for name, array in batch.items()}
+    return _varied(few, "adversarial", change, job)
 
 
 def _inner(
@@ -263,7 +304,16 @@ def _batches(job: Job, change: Any) -> list[batches.Batch]:
         # A case with a smaller batch than the synthetic one uses its first samples.
         few = {name: array[: job.case.batch] for name, array in batches.synthetic_batch(job.data).items()}
         taken = [few] * job.certify.steps
-    return [{name: change(f"input{i}/{name}", array) for name, array in batch.items()} for i, batch in enumerate(taken)]
+    return [_varied(batch, f"input{i}", change, job) for i, batch in enumerate(taken)]
+
+
+def _varied(batch: batches.Batch, part: str, change: Any, job: Job) -> batches.Batch:
+    """Return a batch with noise; with `distinct`, filled with its first samples, whose copies have the same noise."""
+    distinct, found = job.certify.distinct, {}
+    for name, array in batch.items():
+        varied = change(f"{part}/{name}", array[:distinct] if distinct else array)
+        found[name] = varied[np.arange(len(array)) % distinct] if distinct else varied
+    return found
 
 
 def _perturbation(number: int, size: float) -> Any:

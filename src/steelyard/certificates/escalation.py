@@ -7,6 +7,7 @@ many ReLUs are near a tie that gradients of a lower precision would be, too.
 """
 
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 
 from steelyard.certificates import dumps, sentences
@@ -119,7 +120,9 @@ def _small_next(evidence: Evidence) -> tuple[Task, ...]:
         return tuple(task for task in _first_small_tasks(evidence) if not is_done(task))
     if failure(plan) or _on_small_batches(evidence).passed:
         return ()
-    return next((pair for pair in plan.small_tasks if not all(map(is_done, pair))), ())
+    normalised = [(task,) for task in plan.normalised_tasks] or [() for _ in plan.small_tasks]
+    steps = chain.from_iterable(zip(plan.small_tasks, normalised, strict=True))
+    return next((step for step in steps if not all(map(is_done, step))), ())
 
 
 def _first_small_tasks(evidence: Evidence) -> tuple[Task, ...]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Self, TypeVar
 
 from steelyard.certificates import judge
-from steelyard.certificates.dumps import read, read_meta
+from steelyard.certificates.dumps import is_done, read, read_meta
 from steelyard.certificates.judgement import Finding, Judgement
 from steelyard.certificates.method import (
     COARSE_GRADIENTS,
@@ -20,7 +20,7 @@ from steelyard.certificates.method import (
 from steelyard.certificates.plan import CertificationPlan, Task
 from steelyard.certificates.references import References, reference_folder
 from steelyard.certificates.scales import Scale, SignChanges, measure_changes, measure_scales, sign_changes
-from steelyard.certificates.tensors import AFTER_UPDATES, BEFORE_THE_LOSS, Tensors, places
+from steelyard.certificates.tensors import AFTER_UPDATES, BEFORE_THE_LOSS, Tensors, is_statistic, places
 from steelyard.inputs.rates import comparable_losses
 from steelyard_worker import tensors
 from steelyard_worker.network import Network
@@ -128,7 +128,11 @@ class Evidence:
 
     def on_small_batch(self, pair: tuple[Task, Task]) -> Judgement:
         """Compare on one pair of the small batch, see `_compare_small`."""
-        return self._once(pair[1].job.folder, lambda: self._compare_small(pair))
+        found = self._once(pair[1].job.folder, lambda: self._compare_small(pair))
+        task = self.plan.normalised_task(pair)
+        if found.passed or task is None or not is_done(task):
+            return found
+        return self._once(task.job.folder, lambda: self._compare_small(pair, task))
 
     def _once(self, what: str, compare: Callable[[], Judgement]) -> Judgement:
         return _known(self.known.judged, what, compare)
@@ -170,8 +174,10 @@ class Evidence:
         batch = self.plan.candidate_task.job.case.batch
         return batch > max(SMALL_BATCH) and self.by_rounding.resolution.get("gradients", 0.0) > COARSE_GRADIENTS
 
-    def _compare_small(self, pair: tuple[Task, Task]) -> Judgement:
+    def _compare_small(self, pair: tuple[Task, Task], normalised: Task | None = None) -> Judgement:
         """Compare the forward pass, the gradients and the steps with the adversarial batch of one pair of the small batch.
+
+        `normalised`: with which the candidate is compared except for the batch statistics, which are its own there.
 
         Rounding levels are those of that batch. Other updates are not judged: a rule that divides a gradient by its own size
         turns rounding into full steps. A loss that is a likelihood of whole sequences, and its gradients, are also allowed that
@@ -185,6 +191,9 @@ class Evidence:
             changes = self._changes(self.plan.small_likelihood_task, lambda: reference, scales)
             allowances |= {key: changes[key] for key, kind in kinds.items() if kind in AFTER_THE_LOSS}
         against = reference if pair[0] is first else read(pair[0])
+        if normalised:
+            statistics = {key: array for key, array in against.items() if is_statistic(key)}
+            against = dict(read(normalised)) | statistics
         return judge.compare(
             self.network, against, scales, read(pair[1]), self.limits, self.references.agreement, allowances
         )

@@ -78,6 +78,11 @@ def is_loss(key: str) -> bool:
     return match is not None and match["loss"] is not None
 
 
+def is_statistic(key: str) -> bool:
+    """Return whether a tensor is a running statistic of a batch norm after some steps."""
+    return bool(state_step(key)) and key.rpartition(".")[2] in STATISTICS
+
+
 def trained_steps(key: str, reference: Tensors) -> int:
     """Return the number of updates that affect a tensor: all steps for inference, k for a state, k - 1 for the loss of step k."""
     match = _PATTERN.fullmatch(_plain(key)[1])
