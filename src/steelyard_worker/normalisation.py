@@ -63,7 +63,7 @@ def like(
     for _ in range(MOST_ROUNDS):
         apart = 0.0
         for stem in moving:
-            scale, shift = _corrected(exact, stem, own, moved, shares[stem])
+            scale, shift = _corrected(exact, stem, own, moved, shares[stem], network.norm_epsilon)
             apart = max(apart, float(np.max(np.abs(shift - found[stem + SHIFT]))))
             found[stem + SCALE], found[stem + SHIFT] = scale, shift
         if apart < SETTLED:
@@ -73,8 +73,9 @@ def like(
 
 
 def _corrected(
-    exact: Mapping[str, Array], stem: str, own: Mapping[str, Array], moved: Mapping[str, Array], share: float
-) -> tuple[Array, Array]:
+    exact: Mapping[str, Array], stem: str, own: Mapping[str, Array], moved: Mapping[str, Array], share: float,
+    epsilon: float,
+) -> tuple[Array, Array]:  # fmt: skip
     """Return scale and shift of one batch norm, by which one that has the statistics `own` computes as one that has `moved`.
 
     Differences that are no more than the rounding of the running statistics, which are stored in float32, are not corrected.
@@ -90,9 +91,8 @@ def _corrected(
 
     mean, variance = new(moved, MEAN) - new(own, MEAN), new(moved, VARIANCE) - new(own, VARIANCE)
     mean = np.where(np.abs(mean) > stored(MEAN), mean, 0.0)
-    true = new(own, VARIANCE)
-    usable = (np.abs(variance) > stored(VARIANCE)) & (true > 0) & (true + variance > 0)
-    other = np.where(usable, true + variance, np.where(true > 0, true, 1.0))
-    ratio = np.where(usable, np.sqrt(np.where(true > 0, true, 1.0) / other), 1.0)
+    true = np.maximum(new(own, VARIANCE), 0.0) + epsilon
+    variance = np.where((np.abs(variance) > stored(VARIANCE)) & (true + variance > 0), variance, 0.0)
+    other = true + variance
     scale = exact[stem + SCALE]
-    return scale * ratio, exact[stem + SHIFT] - scale * mean / np.sqrt(other)
+    return scale * np.sqrt(true / other), exact[stem + SHIFT] - scale * mean / np.sqrt(other)

@@ -16,11 +16,13 @@ from steelyard.certificates.method import (
     Method,
     is_adaptive,
     method_for,
+    roundings_of_a_sum,
+    terms_over_a_batch,
 )
 from steelyard.certificates.plan import CertificationPlan, Task
 from steelyard.certificates.references import References, reference_folder
 from steelyard.certificates.scales import Scale, SignChanges, measure_changes, measure_scales, sign_changes
-from steelyard.certificates.tensors import AFTER_UPDATES, BEFORE_THE_LOSS, Tensors, is_statistic, places
+from steelyard.certificates.tensors import AFTER_UPDATES, BEFORE_THE_LOSS, Tensors, is_statistic, places, state_step
 from steelyard.inputs.rates import comparable_losses
 from steelyard_worker import tensors
 from steelyard_worker.network import Network
@@ -190,6 +192,8 @@ class Evidence:
         if self.network.recursion:
             changes = self._changes(self.plan.small_likelihood_task, lambda: reference, scales)
             allowances |= {key: changes[key] for key, kind in kinds.items() if kind in AFTER_THE_LOSS}
+        for key, error in self._errors_of_sums(scales).items():
+            allowances[key] = max(error, allowances.get(key, 0.0))
         against = reference if pair[0] is first else read(pair[0])
         if normalised:
             statistics = {key: array for key, array in against.items() if is_statistic(key)}
@@ -197,6 +201,18 @@ class Evidence:
         return judge.compare(
             self.network, against, scales, read(pair[1]), self.limits, self.references.agreement, allowances
         )
+
+    def _errors_of_sums(self, scales: Mapping[str, Scale]) -> dict[str, float]:
+        """Return the relative errors of the tensors that are sums over the samples of a batch, by key."""
+        terms = terms_over_a_batch(self.network, self.plan.candidate_task.job.case.batch)
+        roundings = {each.name: roundings_of_a_sum(each.kind, terms) for each in self.network.parameters}
+        found = {}
+        for key, scale in scales.items():
+            count = roundings.get(key.rpartition("/")[2], 0.0)
+            if count and (key.startswith("grad/") or state_step(key)):
+                level = scale.amplification if is_statistic(key) else 1.0
+                found[key] = count * level * self.limits.unit_roundoff
+        return found
 
     def losses(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
         """Return the candidate's loss at each step, and how far the loss of a trial may be from it: by rounding alone.

@@ -96,8 +96,8 @@ class CertificationPlan:
     first reference and the candidate, in its own precision, on a batch that a few random samples fill again and again; they run
     one pair after the other until one matches, first on the batch itself, then on draws close to it. After each pair may come
     that of the same place in `normalised_tasks`: the first reference with the batch statistics of the candidate.
-    `small_likelihood_task` is as `likelihood_task`, on the small batch. A candidate without float64 has three others. `likelihood_task` is for networks with a
-    recursion over log-probabilities: the first reference with noise as large as the error of that recursion, which depends on the
+    `small_likelihood_task` is as `likelihood_task`, on the small batch. A candidate without float64 has three others.
+    `likelihood_task` is for networks with a recursion over log-probabilities: the first reference with noise as large as the error of that recursion, which depends on the
     loss and is set later. `sign_changes_task` is for adaptive optimizers: the first reference with as much noise as gradients may
     differ by, so that as many of its updates change sign. `draw_tasks` are the first reference and the candidate on other random
     draws of weights and batches; they run one pair after the other until one matches.

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from steelyard.certificates.method import STATISTICS
 from steelyard_worker.network import Network
 
 Array = np.ndarray[Any, Any]
 Tensors = Mapping[str, Array]
 
-STATISTICS = ("running_mean", "running_var")
 # Kinds of tensors (`Place.kind`) on which the first loss has no effect.
 BEFORE_THE_LOSS = ("initial state", "first statistics", "output", "inference output")
 # Kinds of tensors on which updates have an effect.
