@@ -55,6 +55,8 @@ def dump(
     for number in job.certify.perturbations:
         change = _perturbation(number, job.certify.noise)
         changed = _changed(weights, change)
+        if job.certify.distinct and job.case.task != INFERENCE:
+            changed |= normalisation.without_old_variances(network, changed)
         folder = Path(job.folder) / f"perturbation{number}"
         found = (
             _inner(job, network, changed, build, change, ranks)
@@ -266,7 +268,7 @@ def _adversarial_batch(job: Job, change: Any) -> batches.Batch:
     # A case with a smaller batch than the adversarial one uses its first samples.
     batch = tensors.read(Path(job.data.adversarial))
     few = {name: np.array(array[: job.case.batch]) for name, array in batch.items()}
-    return _varied(few, "adversarial", change, job)
+    return _varied(few, "adversarial", change, job.certify.distinct)
 
 
 def _inner(
@@ -304,15 +306,15 @@ def _batches(job: Job, change: Any) -> list[batches.Batch]:
         # A case with a smaller batch than the synthetic one uses its first samples.
         few = {name: array[: job.case.batch] for name, array in batches.synthetic_batch(job.data).items()}
         taken = [few] * job.certify.steps
-    return [_varied(batch, f"input{i}", change, job) for i, batch in enumerate(taken)]
+    return [_varied(batch, f"input{i}", change, job.certify.distinct) for i, batch in enumerate(taken)]
 
 
-def _varied(batch: batches.Batch, part: str, change: Any, job: Job) -> batches.Batch:
-    """Return a batch with noise; with `distinct`, filled with its first samples, whose copies have the same noise."""
-    distinct, found = job.certify.distinct, {}
+def _varied(batch: batches.Batch, part: str, change: Any, distinct: int) -> batches.Batch:
+    """Return a batch with noise; with `distinct`, its first so many samples fill it, and copies have the same noise."""
+    found = {}
     for name, array in batch.items():
-        varied = change(f"{part}/{name}", array[:distinct] if distinct else array)
-        found[name] = varied[np.arange(len(array)) % distinct] if distinct else varied
+        few = array[:distinct] if distinct else array
+        found[name] = change(f"{part}/{name}", few)[np.arange(len(array)) % len(few)]
     return found
 
 

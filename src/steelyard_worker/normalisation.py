@@ -41,6 +41,17 @@ def norms(network: Network, names: Mapping[str, Any]) -> list[str]:
     ]
 
 
+def without_old_variances(network: Network, weights: Mapping[str, Array]) -> dict[str, Array]:
+    """Return zeros for the running variances of batch norms that are trained; those of a frozen body normalise.
+
+    Beside an old variance of 1, float32 would round away a new one of 1e-4.
+    """
+    trained = {each.name.removesuffix(SCALE) for each in network.parameters if each.kind == "gamma" and each.trainable}
+    return {
+        stem + VARIANCE: np.zeros_like(weights[stem + VARIANCE]) for stem in norms(network, weights) if stem in trained
+    }
+
+
 def like(
     network: Network, weights: Mapping[str, Array], moved: Mapping[str, Array],
     statistics: Callable[[Mapping[str, Array]], Mapping[str, Array]],

@@ -13,6 +13,7 @@ from steelyard.certificates.method import (
     UNIT_ROUNDOFFS,
     VERSION,
     Scope,
+    fills_the_batch,
     is_adaptive,
     likelihood_roundings,
     longest_sum,
@@ -97,8 +98,8 @@ class CertificationPlan:
     one pair after the other until one matches, first on the batch itself, then on draws close to it. After each pair may come
     that of the same place in `normalised_tasks`: the first reference with the batch statistics of the candidate.
     `small_likelihood_task` is as `likelihood_task`, on the small batch. A candidate without float64 has three others.
-    `likelihood_task` is for networks with a recursion over log-probabilities: the first reference with noise as large as the error of that recursion, which depends on the
-    loss and is set later. `sign_changes_task` is for adaptive optimizers: the first reference with as much noise as gradients may
+    `likelihood_task` is for networks with a recursion over log-probabilities: the first reference with noise as large as the
+    error of that recursion, which depends on the loss and is set later. `sign_changes_task` is for adaptive optimizers: the first reference with as much noise as gradients may
     differ by, so that as many of its updates change sign. `draw_tasks` are the first reference and the candidate on other random
     draws of weights and batches; they run one pair after the other until one matches.
     """
@@ -324,25 +325,30 @@ def _small_tasks(candidate: Candidate, first: Task, task: Task) -> tuple[tuple[T
     job = candidate.job
     divisor = divisor_of(job.case.strategy, job.case.settings.knobs, job.spread.kind if job.spread else SINGLE)
     samples = -(-small_batch(candidate.network, job.case.batch) // divisor) * divisor
+    filled = fills_the_batch(candidate.network)
     reference, own = (
-        _in_subfolder(_without_data(each), f"small{samples}", replace(each.job.certify, distinct=samples))
+        _in_subfolder(_without_data(each, 0 if filled else samples), f"small{samples}", each.job.certify)
         for each in (first, task)
     )
-    noise = own.job.certify.noise
-    measured = replace(reference, job=replace(reference.job, certify=_certify(few, PERTURBATIONS, noise, samples)))
-    plain = replace(own, job=replace(own.job, certify=_certify(few, (0,), noise, samples)))
+    noise, distinct = own.job.certify.noise, samples if filled else 0
+    measured = replace(reference, job=replace(reference.job, certify=_certify(few, PERTURBATIONS, noise, distinct)))
+    plain = replace(own, job=replace(own.job, certify=_certify(few, (0,), noise, distinct)))
     draws = ((_draw_task(few, reference, each), _draw_task(few, own, each)) for each in RANDOM_DRAWS)
     return (measured, plain), *draws
 
 
-def _without_data(task: Task) -> Task:
-    """Return the task on the synthetic batch, whose size stays: a library may choose a kernel by it."""
-    return replace(task, job=replace(task.job, data=replace(task.job.data, prepared="", order="")))
+def _without_data(task: Task, samples: int) -> Task:
+    """Return the task on the synthetic batch; `samples`: of a batch of that size, 0: of its own."""
+    job = task.job
+    sizes = job.case.sizes | ({"batch": samples} if samples else {})
+    data = replace(job.data, prepared="", order="")
+    return replace(task, job=replace(job, case=replace(job.case, sizes=sizes), data=data))
 
 
 def _normalised_tasks(candidate: Candidate, pairs: tuple[tuple[Task, Task], ...]) -> tuple[Task, ...]:
     """Return the reference of each pair with the batch statistics of its candidate; none where no statistics are trained."""
-    if candidate.job.case.task == INFERENCE or all(each.kind != "running_mean" for each in candidate.network.parameters):
+    norms = any(each.kind == "running_mean" for each in candidate.network.parameters)
+    if candidate.job.case.task == INFERENCE or not norms or not fills_the_batch(candidate.network):
         return ()
     found = []
     for reference, own in pairs:
