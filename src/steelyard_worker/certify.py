@@ -122,11 +122,11 @@ def fingerprint(output: Array) -> float:
 
 
 def _outputs(
-    job: Job, network: Network, weights: Mapping[str, Array], build: Build, change: Any, ranks: Ranks
+    job: Job, network: Network, loaded: Mapping[str, Array], build: Build, change: Any, ranks: Ranks
 ) -> dict[str, Array]:  # fmt: skip
     """Return the outputs of an inference, batch by batch; without data there is only one batch."""
     del network, ranks  # an inference is never spread
-    predictor = build(weights)
+    predictor = build(loaded)
     found, feed = _state(predictor, 0, job.certify.sample), _batches(job, change)
     for number, batch in enumerate(feed if job.data.prepared else feed[:1], 1):
         outputs = predictor.outputs(predictor.put(batch))

@@ -290,3 +290,11 @@ def test_a_hash_differs_for_a_framework_of_the_users_own(candidate: Candidate, t
     finally:
         frameworks.use(())
     assert len(set(found)) == 4
+
+
+def test_in_a_network_with_many_batch_norms_the_few_samples_are_a_batch_by_themselves(tmp_path: Path) -> None:
+    deep = replace(subjects.candidate("mxnet", "inceptionv3", "tiny", tmp_path, batch=32), has_float64=True)
+    plan = plan_certification(deep, REFERENCES, tmp_path / "references")
+    assert plan.normalised_tasks == ()
+    for task in (task for pair in plan.small_tasks for task in pair):
+        assert (task.job.case.batch, task.job.certify.distinct) == (2, 0)

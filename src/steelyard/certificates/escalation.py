@@ -7,7 +7,6 @@ many ReLUs are near a tie that gradients of a lower precision would be, too.
 """
 
 from dataclasses import replace
-from itertools import chain
 from pathlib import Path
 
 from steelyard.certificates import dumps, sentences
@@ -120,8 +119,10 @@ def _small_next(evidence: Evidence) -> tuple[Task, ...]:
         return tuple(task for task in _first_small_tasks(evidence) if not is_done(task))
     if failure(plan) or _on_small_batches(evidence).passed:
         return ()
-    normalised = [(task,) for task in plan.normalised_tasks] or [() for _ in plan.small_tasks]
-    steps = chain.from_iterable(zip(plan.small_tasks, normalised, strict=True))
+    steps: list[tuple[Task, ...]] = []
+    for pair in plan.small_tasks:
+        normalised = plan.normalised_task(pair)
+        steps += [pair, (normalised,)] if normalised else [pair]
     return next((step for step in steps if not all(map(is_done, step))), ())
 
 

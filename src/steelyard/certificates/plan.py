@@ -99,7 +99,8 @@ class CertificationPlan:
     that of the same place in `normalised_tasks`: the first reference with the batch statistics of the candidate.
     `small_likelihood_task` is as `likelihood_task`, on the small batch. A candidate without float64 has three others.
     `likelihood_task` is for networks with a recursion over log-probabilities: the first reference with noise as large as the
-    error of that recursion, which depends on the loss and is set later. `sign_changes_task` is for adaptive optimizers: the first reference with as much noise as gradients may
+    error of that recursion, which depends on the loss and is set later. `sign_changes_task` is for adaptive optimizers: the
+    first reference with as much noise as gradients may
     differ by, so that as many of its updates change sign. `draw_tasks` are the first reference and the candidate on other random
     draws of weights and batches; they run one pair after the other until one matches.
     """
@@ -326,11 +327,16 @@ def _small_tasks(candidate: Candidate, first: Task, task: Task) -> tuple[tuple[T
     divisor = divisor_of(job.case.strategy, job.case.settings.knobs, job.spread.kind if job.spread else SINGLE)
     samples = -(-small_batch(candidate.network, job.case.batch) // divisor) * divisor
     filled = fills_the_batch(candidate.network)
+    distinct = samples if filled else 0
     reference, own = (
-        _in_subfolder(_without_data(each, 0 if filled else samples), f"small{samples}", each.job.certify)
+        _in_subfolder(
+            _without_data(each, 0 if filled else samples),
+            f"small{samples}",
+            replace(each.job.certify, distinct=distinct),
+        )
         for each in (first, task)
     )
-    noise, distinct = own.job.certify.noise, samples if filled else 0
+    noise = own.job.certify.noise
     measured = replace(reference, job=replace(reference.job, certify=_certify(few, PERTURBATIONS, noise, distinct)))
     plain = replace(own, job=replace(own.job, certify=_certify(few, (0,), noise, distinct)))
     draws = ((_draw_task(few, reference, each), _draw_task(few, own, each)) for each in RANDOM_DRAWS)
