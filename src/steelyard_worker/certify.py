@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from steelyard_worker import batches, distances, progress, tensors
+from steelyard_worker import batches, distances, normalisation, progress, tensors
 from steelyard_worker.case import INFERENCE
 from steelyard_worker.distances import sampled
 from steelyard_worker.protocol import Refusal
@@ -55,11 +55,13 @@ def dump(
     for number in job.certify.perturbations:
         change = _perturbation(number, job.certify.noise)
         changed = _changed(weights, change)
+        if job.certify.distinct and job.case.task != INFERENCE:
+            changed |= normalisation.without_old_variances(network, changed)
         folder = Path(job.folder) / f"perturbation{number}"
         found = (
             _inner(job, network, changed, build, change, ranks)
             if job.certify.inner
-            else compute(job, changed, build, change, ranks)
+            else compute(job, network, changed, build, change, ranks)
         )
         meta = {
             "perturbation": number, "steps": job.certify.steps,
@@ -106,10 +108,12 @@ def fingerprint(output: Array) -> float:
     return float(fixed @ flat / np.linalg.norm(fixed))
 
 
-def _outputs(job: Job, weights: Mapping[str, Array], build: Build, change: Any, ranks: Ranks) -> dict[str, Array]:
+def _outputs(
+    job: Job, network: Network, loaded: Mapping[str, Array], build: Build, change: Any, ranks: Ranks
+) -> dict[str, Array]:  # fmt: skip
     """Return the outputs of an inference, batch by batch; without data there is only one batch."""
-    del ranks  # an inference is never spread
-    predictor = build(weights)
+    del network, ranks  # an inference is never spread
+    predictor = build(loaded)
     found, feed = _state(predictor, 0, job.certify.sample), _batches(job, change)
     for number, batch in enumerate(feed if job.data.prepared else feed[:1], 1):
         outputs = predictor.outputs(predictor.put(batch))
@@ -135,8 +139,11 @@ def _adversarial_weights(network: Network, weights: Mapping[str, Array]) -> dict
     }
 
 
-def _tensors(job: Job, weights: Mapping[str, Array], build: Build, change: Any, ranks: Ranks) -> dict[str, Array]:
+def _tensors(
+    job: Job, network: Network, loaded: Mapping[str, Array], build: Build, change: Any, ranks: Ranks
+) -> dict[str, Array]:  # fmt: skip
     feed, most = [ranks.share(batch) for batch in _batches(job, change)], job.certify.sample
+    weights = _normalising(job, network, "", loaded, build, feed[0])
     trainer = build(weights)
     outputs, loss, gradients = trainer.gradients(trainer.put(feed[0]))
     # Outputs are sampled when the shares of all ranks are joined.
@@ -156,7 +163,41 @@ def _tensors(job: Job, weights: Mapping[str, Array], build: Build, change: Any, 
         if number in (1, 2, len(feed)):
             found |= _state(trainer, number, most)
     outputs = trainer.outputs(trainer.put(feed[0]))
-    return found | {f"inference/{name}": np.array(array) for name, array in outputs.items()}
+    found |= {f"inference/{name}": np.array(array) for name, array in outputs.items()}
+    return _as_loaded(found, loaded, weights)
+
+
+def _normalising(
+    job: Job, network: Network, part: str, weights: Mapping[str, Array], build: Build, batch: batches.Batch
+) -> Mapping[str, Array]:
+    """Return the weights with which this run normalises as the other one does (`Certify.normalised`), if there is one."""
+    if not job.certify.normalised:
+        return weights
+    start = f"{part}after1/"
+    saved = tensors.read(Path(job.certify.normalised))
+    moved = {key.removeprefix(start): array for key, array in saved.items() if key.startswith(start)}
+
+    def after_one_step(changed: Mapping[str, Array]) -> dict[str, Array]:
+        trainer = build(changed)
+        trainer.step(trainer.put(batch))
+        trainer.synchronise()
+        found: dict[str, Array] = trainer.state()
+        del trainer
+        gc.collect()
+        return found
+
+    return normalisation.like(network, weights, moved, after_one_step)
+
+
+def _as_loaded(found: dict[str, Array], loaded: Mapping[str, Array], used: Mapping[str, Array]) -> dict[str, Array]:
+    """Return the tensors of a run with the weights `used` as if it had started from those `loaded`."""
+    if used is loaded:
+        return found
+    changed = {name: loaded[name] - used[name] for name in loaded if not np.array_equal(loaded[name], used[name])}
+    return {
+        key: array + changed[name] if "after" in key and (name := key.rpartition("/")[2]) in changed else array
+        for key, array in found.items()
+    }
 
 
 def _loss(trainer: Trainer, handle: Any) -> Array:
@@ -171,7 +212,8 @@ def _adversarial(
     adversarial = network.adversarial
     batch, rule = ranks.share(_adversarial_batch(job, change)), adversarial.rule(job.case.optimizer)
     scaled = {name: _times(array, adversarial.factor(name)) for name, array in weights.items()}
-    found = _one_step("adversarial", build(scaled, rule), batch, job.certify.sample)
+    used = _normalising(job, network, "adversarial/", scaled, lambda each: build(each, rule), batch)
+    found = _as_loaded(_one_step("adversarial", build(used, rule), batch, job.certify.sample), scaled, used)
     if isolation := adversarial.isolation:
         gc.collect()  # the first trainer, before the second is built
         isolated = _isolated_weights(isolation, weights)
@@ -212,7 +254,8 @@ def ramp(array: Array, top: float) -> Array:
 def _adversarial_batch(job: Job, change: Any) -> batches.Batch:
     # A case with a smaller batch than the adversarial one uses its first samples.
     batch = tensors.read(Path(job.data.adversarial))
-    return {name: change(f"adversarial/{name}", np.array(array[: job.case.batch])) for name, array in batch.items()}
+    few = {name: np.array(array[: job.case.batch]) for name, array in batch.items()}
+    return _varied(few, "adversarial", change, job.certify.distinct)
 
 
 def _inner(
@@ -245,7 +288,7 @@ def _state(trainer: Trainer | Predictor, step: int, most: int) -> dict[str, Arra
 
 def _batches(job: Job, change: Any) -> list[batches.Batch]:
     taken = certified_batches(job, job.certify.steps)
-    return [{name: change(f"input{i}/{name}", array) for name, array in batch.items()} for i, batch in enumerate(taken)]
+    return [_varied(batch, f"input{i}", change, job.certify.distinct) for i, batch in enumerate(taken)]
 
 
 def certified_batches(job: Job, count: int) -> Iterator[batches.Batch]:
@@ -260,6 +303,15 @@ def certified_batches(job: Job, count: int) -> Iterator[batches.Batch]:
     # A case with a smaller batch than the synthetic one uses its first samples.
     few = {name: array[: job.case.batch] for name, array in batches.synthetic_batch(job.data).items()}
     yield from itertools.islice(batches.Turns(batches.rolled(few)), count)
+
+
+def _varied(batch: batches.Batch, part: str, change: Any, distinct: int) -> batches.Batch:
+    """Return a batch with noise; with `distinct`, its first so many samples fill it, and copies have the same noise."""
+    found = {}
+    for name, array in batch.items():
+        few = array[:distinct] if distinct else array
+        found[name] = change(f"{part}/{name}", few)[np.arange(len(array)) % len(few)]
+    return found
 
 
 def _perturbation(number: int, size: float) -> Any:

@@ -162,6 +162,7 @@ class Network:
     says so, as the names of their tensors begin. Empty where there are none, or nothing is differentiated in them.
     `probes` names inner tensors in the order of the forward pass. After a certificate was rejected, they are compared, so that
     the first one that differs can be named (see `steelyard_worker.probes`).
+    `norm_epsilon`: what batch norms add to a variance.
     """
 
     parameters: tuple[Parameter, ...]
@@ -181,6 +182,7 @@ class Network:
     blocks: tuple[str, ...] = ()
     mean_over: str = "samples"
     likelihood: bool = False
+    norm_epsilon: float = 1e-5
 
     @property
     def ranked_by(self) -> str:

@@ -159,7 +159,9 @@ class Certify:
     """What a certify task saves: one folder of tensors per perturbation. Perturbation 0 is none, others are seeds of the noise.
 
     `steps`: of a training, or batches of an inference. `sample`: number of elements saved of a larger tensor, at fixed places; 0:
-    every element. `inner`: only the inner tensors that the network lists as probes are saved.
+    every element. `inner`: only the inner tensors that the network lists as probes are saved. `distinct`: every batch is filled
+    with its first so many samples, again and again; 0: with its own. `normalised`: what another run of this task has saved, by
+    whose batch statistics this one normalises (`steelyard_worker.normalisation`); empty: by its own.
     """
 
     steps: int = 5
@@ -167,6 +169,8 @@ class Certify:
     perturbations: tuple[int, ...] = (0,)
     noise: float = 2.0**-20  # relative standard deviation
     inner: bool = False
+    distinct: int = 0
+    normalised: str = ""
 
 
 @dataclass(frozen=True)

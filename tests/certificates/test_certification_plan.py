@@ -194,12 +194,13 @@ def test_the_hash_of_an_implementation_depends_on_every_file_it_uses(
     assert implementation_hash(job, worker) != before
 
 
-def test_the_small_batch_has_few_random_samples_one_step_and_the_settings_of_the_candidate(tmp_path: Path) -> None:
+def test_few_random_samples_fill_the_batch_for_one_step_with_the_settings_of_the_candidate(tmp_path: Path) -> None:
     large = replace(subjects.candidate("mxnet", "lstm-imdb", "tiny", tmp_path, batch=64), has_float64=True)
     plan = plan_certification(large, REFERENCES, tmp_path / "references")
     for number, (reference, own) in enumerate(plan.small_tasks):
         for task, settings in ((reference, plan.reference_tasks[0]), (own, plan.candidate_task)):
-            assert task.job.case == replace(settings.job.case, sizes=settings.job.case.sizes | {"batch": 4})
+            assert task.job.case == settings.job.case
+            assert task.job.certify.distinct == 4
             given = large.job.data
             assert task.job.data == protocol.Data(synthetic=given.synthetic, adversarial=given.adversarial)
             assert task.job.certify.steps == 1
@@ -215,7 +216,7 @@ def test_candidates_with_other_small_batches_do_not_share_what_a_reference_saves
     spread = replace(alone, job=replace(alone.job, case=replace(alone.job.case, strategy="ddp:3")))
     plans = [plan_certification(each, REFERENCES, tmp_path / "references") for each in (alone, spread)]
     references = [plan.small_tasks[0][0].job for plan in plans]
-    assert [job.case.batch for job in references] == [4, 6]
+    assert [job.certify.distinct for job in references] == [4, 6]
     assert references[0].folder != references[1].folder
     assert plans[0].reference_tasks == plans[1].reference_tasks
 
@@ -294,3 +295,11 @@ def test_a_hash_differs_for_a_framework_of_the_users_own(candidate: Candidate, t
     finally:
         frameworks.use(())
     assert len(set(found)) == 4
+
+
+def test_in_a_network_with_many_batch_norms_the_few_samples_are_a_batch_by_themselves(tmp_path: Path) -> None:
+    deep = replace(subjects.candidate("mxnet", "inceptionv3", "tiny", tmp_path, batch=32), has_float64=True)
+    plan = plan_certification(deep, REFERENCES, tmp_path / "references")
+    assert plan.normalised_tasks == ()
+    for task in (task for pair in plan.small_tasks for task in pair):
+        assert (task.job.case.batch, task.job.certify.distinct) == (2, 0)

@@ -116,7 +116,7 @@ def test_an_error_on_the_small_batch_is_not_excused_by_long_sums(plan: Certifica
     assert not found.passed
     assert found.first == 'the output "logits"'
     assert found.sentence.startswith(
-        'Same computation in float64, but not in float32, as a small batch without long sums shows, first seen in the output "logits"'
+        'Same computation in float64, but not in float32, as a batch of a few repeated samples shows, first seen in the output "logits"'
     )
     assert found.sentence.endswith("or a kernel of the framework that is wrong in this one.")
     assert found.losses == ()
@@ -194,14 +194,14 @@ def test_a_candidate_within_the_rounding_of_a_large_batch_must_match_on_a_small_
     found = conclude(plan)
     assert not found.passed
     assert found.sentence.startswith(
-        "Different computation, as a small batch shows, where rounding hides less, first seen in "
+        "Different computation, as a batch of a few repeated samples shows, where rounding hides less, first seen in "
     )
     assert cause in found.sentence
     assert found.losses == ()
     fill(plan.small_tasks[2][1], few[:1])
     again = conclude(replace(plan, key="another"))
     assert again.passed
-    assert "On a small batch without long sums, the largest deviation" in again.sentence
+    assert "On a batch of a few repeated samples, the largest deviation" in again.sentence
     assert again.losses
 
 
@@ -234,6 +234,65 @@ def test_a_near_tie_on_the_small_batch_is_excused_by_another_draw(plan: Certific
     fill_small(plan, 1, 0.0)
     assert next_tasks(over) == ()
     assert conclude(over).passed
+
+
+def normed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CertificationPlan:
+    """Return the plan of a network with batch norm, whose candidate is within rounding, with coarse gradients."""
+    monkeypatch.setenv("STEELYARD_CACHE", str(tmp_path / "cache"))
+    return noisy(subjects.candidate("mxnet", "resnet18", "tiny", tmp_path, batch=8), 100.0, {})
+
+
+@pytest.mark.parametrize(
+    ("key", "left", "passed"),
+    [
+        ("grad/head.weight", 0.0, True),  # a ReLU that flipped because of the statistics
+        ("grad/head.weight", 1e-3, False),
+        ("after1/stem.bn.running_mean", 0.0, False),  # the statistics themselves are those of the usual reference
+    ],
+)
+def test_what_follows_from_batch_statistics_is_compared_with_a_reference_that_has_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str, left: float, passed: bool
+) -> None:
+    plan = normed(tmp_path, monkeypatch)
+    few = synthetic.dumps(seed=1, network=plan.candidate.network)
+    own = few[0] | changed(few, key, 1e-2)
+    for (reference, candidate), normalised in zip(plan.small_tasks, plan.normalised_tasks, strict=True):
+        if not next_tasks(plan):
+            break
+        assert next_tasks(plan) == (reference, candidate)
+        fill(reference, few[: len(reference.job.certify.perturbations)])
+        fill(candidate, [own])
+        assert undecided(plan) == (normalised,)
+        number = candidate.job.certify.perturbations[0]
+        assert normalised.job.certify.normalised == str(Path(candidate.job.folder) / f"perturbation{number}")
+        assert normalised.job.certify.distinct == candidate.job.certify.distinct
+        like_it = own if key.startswith("after1") else own | changed([own], key, left)
+        fill(normalised, [like_it])
+    assert undecided(plan) == ()
+    assert conclude(plan).passed is passed
+
+
+@pytest.mark.parametrize(
+    ("key", "error", "passed"),
+    [
+        ("after1/stem.bn.running_mean", 6e-5, False),
+        ("grad/stem.bn.beta", 1e-3, True),
+        ("grad/stem.bn.beta", 1e-2, False),
+        ("grad/stem.conv.weight", 1e-3, False),
+        ("after0/stem.bn.beta", 1e-3, False),
+    ],
+)
+def test_only_sums_over_the_batch_may_lose_more_than_the_limit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str, error: float, passed: bool
+) -> None:
+    monkeypatch.setenv("STEELYARD_CACHE", str(tmp_path / "cache"))
+    plan = noisy(subjects.candidate("mxnet", "resnet18", "tiny", tmp_path, batch=60), 100.0, {})
+    few = synthetic.dumps(seed=1, amplified=1.0, network=plan.candidate.network)
+    for (reference, candidate), normalised in zip(plan.small_tasks, plan.normalised_tasks, strict=True):
+        fill(reference, few[: len(reference.job.certify.perturbations)])
+        fill(candidate, [few[0] | changed(few, key, error)])
+        fill(normalised, few[:1])
+    assert conclude(plan).passed is passed
 
 
 def test_no_further_draw_of_the_small_batch_runs_where_float64_or_long_sums_have_decided(

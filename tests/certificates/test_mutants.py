@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import rounded
+import rounded_by_size
 import subjects
 import tomllib
 
@@ -77,10 +78,15 @@ def read_mutants() -> list[Mutant]:
     return [_mutant({"preset": "tiny"} | table | raw) for table in tables for raw in table["mutant"]]
 
 
+def _edits(raw: dict[str, Any]) -> tuple[tuple[str, str, str], ...]:
+    if "by_size" in raw:
+        return rounded_by_size.edits(raw["framework"], *raw["by_size"])
+    return tuple(map(tuple, raw["edits"])) if "edits" in raw else rounded.edits(raw["framework"], *raw["rounded"])
+
+
 def _mutant(raw: dict[str, Any]) -> Mutant:
-    edits = tuple(map(tuple, raw["edits"])) if "edits" in raw else rounded.edits(raw["framework"], *raw["rounded"])
     return Mutant(
-        raw["name"], raw["workload"], raw["preset"], raw["framework"], edits, raw["names"], raw.get("optimizer"),
+        raw["name"], raw["workload"], raw["preset"], raw["framework"], _edits(raw), raw["names"], raw.get("optimizer"),
         raw.get("knobs", {}), raw.get("seed", subjects.SEED), raw.get("escalated", False), raw.get("batch", 0),
         raw.get("task", TRAINING), raw.get("inner", ""), raw.get("slow", False),
     )  # fmt: skip

@@ -82,7 +82,7 @@ def test_an_update_that_went_the_other_way_is_compared_with_those_of_noise_and_o
         in found.sentence
     )
     assert found.sentence.endswith(" of the limit. Not looked at: later steps.")
-    assert "On a small batch without long sums, the largest deviation" in found.sentence
+    assert "On a batch of a few repeated samples, the largest deviation" in found.sentence
 
 
 def test_more_updates_of_the_other_sign_than_noise_causes_are_rejected(plan: CertificationPlan) -> None:
@@ -189,7 +189,7 @@ def test_a_small_batch_that_differs_on_every_draw_rejects_what_sign_changes_expl
     found = conclude(plan)
     assert not found.passed
     assert found.sentence.startswith(
-        'Different computation, as a small batch shows, where rounding hides less, first seen in the output "logits"'
+        'Different computation, as a batch of a few repeated samples shows, where rounding hides less, first seen in the output "logits"'
     )
     fill(plan.small_tasks[2][1], few[:1])
     assert conclude(replace(plan, key="another")).passed

@@ -120,7 +120,11 @@ def _small_next(evidence: Evidence) -> tuple[Task, ...]:
         return tuple(task for task in _first_small_tasks(evidence) if not is_done(task))
     if failure(plan) or _on_small_batches(evidence).passed:
         return ()
-    return next((pair for pair in plan.small_tasks if not all(map(is_done, pair))), ())
+    steps: list[tuple[Task, ...]] = []
+    for pair in plan.small_tasks:
+        normalised = plan.normalised_task(pair)
+        steps += [pair, (normalised,)] if normalised else [pair]
+    return next((step for step in steps if not all(map(is_done, step))), ())
 
 
 def _first_small_tasks(evidence: Evidence) -> tuple[Task, ...]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Self, TypeVar
 
 from steelyard.certificates import judge
-from steelyard.certificates.dumps import read, read_meta
+from steelyard.certificates.dumps import is_done, read, read_meta
 from steelyard.certificates.judgement import Finding, Judgement
 from steelyard.certificates.method import (
     COARSE_GRADIENTS,
@@ -16,11 +16,21 @@ from steelyard.certificates.method import (
     Method,
     is_adaptive,
     method_for,
+    roundings_of_a_sum,
+    terms_over_a_batch,
 )
 from steelyard.certificates.plan import CertificationPlan, Task
 from steelyard.certificates.references import References, reference_folder
 from steelyard.certificates.scales import Scale, SignChanges, measure_changes, measure_scales, sign_changes
-from steelyard.certificates.tensors import AFTER_UPDATES, BEFORE_THE_LOSS, STATISTICS, Tensors, places
+from steelyard.certificates.tensors import (
+    AFTER_UPDATES,
+    BEFORE_THE_LOSS,
+    STATISTICS,
+    Tensors,
+    is_statistic,
+    places,
+    state_step,
+)
 from steelyard.inputs.rates import comparable_losses
 from steelyard_worker import tensors
 from steelyard_worker.distances import CHANGED_AFTER, change, some_elements, written
@@ -129,7 +139,11 @@ class Evidence:
 
     def on_small_batch(self, pair: tuple[Task, Task]) -> Judgement:
         """Compare on one pair of the small batch, see `_compare_small`."""
-        return self._once(pair[1].job.folder, lambda: self._compare_small(pair))
+        found = self._once(pair[1].job.folder, lambda: self._compare_small(pair))
+        task = self.plan.normalised_task(pair)
+        if found.passed or task is None or not is_done(task):
+            return found
+        return self._once(task.job.folder, lambda: self._compare_small(pair, task))
 
     def _once(self, what: str, compare: Callable[[], Judgement]) -> Judgement:
         return _known(self.known.judged, what, compare)
@@ -171,8 +185,10 @@ class Evidence:
         batch = self.plan.candidate_task.job.case.batch
         return batch > max(SMALL_BATCH) and self.by_rounding.resolution.get("gradients", 0.0) > COARSE_GRADIENTS
 
-    def _compare_small(self, pair: tuple[Task, Task]) -> Judgement:
+    def _compare_small(self, pair: tuple[Task, Task], normalised: Task | None = None) -> Judgement:
         """Compare the forward pass, the gradients and the steps with the adversarial batch of one pair of the small batch.
+
+        `normalised`: with which the candidate is compared except for the batch statistics, which are its own there.
 
         Rounding levels are those of that batch. Other updates are not judged: a rule that divides a gradient by its own size
         turns rounding into full steps. A loss that is a likelihood of whole sequences, and its gradients, are also allowed that
@@ -185,10 +201,27 @@ class Evidence:
         if self.network.recursion:
             changes = self._changes(self.plan.small_likelihood_task, lambda: reference, scales)
             allowances |= {key: changes[key] for key, kind in kinds.items() if kind in AFTER_THE_LOSS}
+        for key, error in self._errors_of_sums(scales).items():
+            allowances[key] = max(error, allowances.get(key, 0.0))
         against = reference if pair[0] is first else read(pair[0])
+        if normalised:
+            statistics = {key: array for key, array in against.items() if is_statistic(key)}
+            against = dict(read(normalised)) | statistics
         return judge.compare(
             self.network, against, scales, read(pair[1]), self.limits, self.references.agreement, allowances
         )
+
+    def _errors_of_sums(self, scales: Mapping[str, Scale]) -> dict[str, float]:
+        """Return the relative errors of the tensors that are sums over the samples of a batch, by key."""
+        terms = terms_over_a_batch(self.network, self.plan.candidate_task.job.case.batch)
+        roundings = {each.name: roundings_of_a_sum(each.kind, terms) for each in self.network.parameters}
+        found = {}
+        for key, scale in scales.items():
+            count = roundings.get(key.rpartition("/")[2], 0.0)
+            if count and (key.startswith("grad/") or state_step(key)):
+                level = scale.amplification if is_statistic(key) else 1.0
+                found[key] = count * level * self.limits.unit_roundoff
+        return found
 
     def losses(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
         """Return the candidate's loss at each step, and how far the loss of a trial may be from it: by rounding alone.

@@ -29,8 +29,10 @@ def tasks(plan: CertificationPlan, pair: tuple[Task, Task]) -> tuple[Task, Task]
     reference, other = pair
     sample, noise = plan.candidate.scope.sample, plan.reference_tasks[0].job.certify.noise
     return (
-        _saving(reference, Certify(1, sample, PERTURBATIONS, noise, inner=True)),
-        _saving(other, Certify(1, sample, (0,), noise, inner=True)),
+        _saving(
+            reference, Certify(1, sample, PERTURBATIONS, noise, inner=True, distinct=reference.job.certify.distinct)
+        ),
+        _saving(other, Certify(1, sample, (0,), noise, inner=True, distinct=other.job.certify.distinct)),
     )
 
 

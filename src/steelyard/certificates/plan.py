@@ -14,6 +14,7 @@ from steelyard.certificates.method import (
     UNIT_ROUNDOFFS,
     VERSION,
     Scope,
+    fills_the_batch,
     is_adaptive,
     likelihood_roundings,
     longest_sum,
@@ -97,11 +98,13 @@ class CertificationPlan:
 
     The other tasks only run where rounding alone does not decide (see `escalation`). `float64_task` is the candidate
     in float64, `long_sums_task` the first reference with noise as large as the error of the longest sum. `small_tasks` are the
-    first reference and the candidate, in its own precision, on a small random batch, where sums are short; they run one pair
-    after the other until one matches, first on the batch itself, then on draws close to it; `small_likelihood_task` is as
-    `likelihood_task`, on the small batch. A candidate without float64 has three others. `likelihood_task` is for networks with a
-    recursion over log-probabilities: the first reference with noise as large as the error of that recursion, which depends on the
-    loss and is set later. `sign_changes_task` is for adaptive optimizers: the first reference with as much noise as gradients may
+    first reference and the candidate, in its own precision, on a batch that a few random samples fill again and again; they run
+    one pair after the other until one matches, first on the batch itself, then on draws close to it. After each pair may come
+    that of the same place in `normalised_tasks`: the first reference with the batch statistics of the candidate.
+    `small_likelihood_task` is as `likelihood_task`, on the small batch. A candidate without float64 has three others.
+    `likelihood_task` is for networks with a recursion over log-probabilities: the first reference with noise as large as the
+    error of that recursion, which depends on the loss and is set later. `sign_changes_task` is for adaptive optimizers: the
+    first reference with as much noise as gradients may
     differ by, so that as many of its updates change sign. `draw_tasks` are the first reference and the candidate on other random
     draws of weights and batches; they run one pair after the other until one matches.
     """
@@ -113,6 +116,7 @@ class CertificationPlan:
     float64_task: Task
     long_sums_task: Task
     small_tasks: tuple[tuple[Task, Task], ...]
+    normalised_tasks: tuple[Task, ...]
     small_likelihood_task: Task
     likelihood_task: Task
     sign_changes_task: Task
@@ -126,7 +130,8 @@ class CertificationPlan:
 
         Those that are judged together are together; the last is the candidate's, if one of them is.
         """
-        small = self._first_small_tasks, *self.small_tasks[1:]
+        normalised = [(task,) for task in self.normalised_tasks]
+        small = self._first_small_tasks, *self.small_tasks[1:], *normalised
         if self.candidate.has_float64:
             return (self.long_sums_task, self.float64_task), *small
         recursion = ((self.likelihood_task,),) if self.candidate.network.recursion else ()
@@ -138,6 +143,11 @@ class CertificationPlan:
         """The further tasks that run at the same time: none of them is judged without the others."""
         exact = (self.long_sums_task, self.float64_task) if self.candidate.has_float64 else ()
         return *exact, *self._first_small_tasks
+
+    def normalised_task(self, pair: tuple[Task, Task]) -> Task | None:
+        """Return the reference with the batch statistics of the candidate of this pair of the small batch; None without any."""
+        found = zip(self.small_tasks, self.normalised_tasks, strict=bool(self.normalised_tasks))
+        return next((task for each, task in found if each == pair), None)
 
     @property
     def _first_small_tasks(self) -> tuple[Task, ...]:
@@ -173,6 +183,7 @@ def plan_certification(candidate: Candidate, references: Sequence[Installation],
         float64_task=_float64_task(task),
         long_sums_task=_long_sums_task(candidate, first),
         small_tasks=small_tasks,
+        normalised_tasks=_normalised_tasks(candidate, small_tasks),
         small_likelihood_task=_likelihood_task(small_tasks[0][0]),
         likelihood_task=_likelihood_task(first),
         sign_changes_task=_in_subfolder(
@@ -325,30 +336,55 @@ def _small_tasks(candidate: Candidate, first: Task, task: Task) -> tuple[tuple[T
     job = candidate.job
     divisor = divisor_of(job.case.strategy, job.case.settings.knobs, job.spread.kind if job.spread else SINGLE)
     samples = -(-small_batch(candidate.network, job.case.batch) // divisor) * divisor
+    filled = fills_the_batch(candidate.network)
+    distinct = samples if filled else 0
     reference, own = (
-        _in_subfolder(_on_few_samples(each, samples), f"small{samples}", each.job.certify) for each in (first, task)
+        _in_subfolder(
+            _without_data(each, 0 if filled else samples),
+            f"small{samples}",
+            replace(each.job.certify, distinct=distinct),
+        )
+        for each in (first, task)
     )
     noise = own.job.certify.noise
-    measured = replace(reference, job=replace(reference.job, certify=_certify(few, PERTURBATIONS, noise)))
-    plain = replace(own, job=replace(own.job, certify=_certify(few, (0,), noise)))
+    measured = replace(reference, job=replace(reference.job, certify=_certify(few, PERTURBATIONS, noise, distinct)))
+    plain = replace(own, job=replace(own.job, certify=_certify(few, (0,), noise, distinct)))
     draws = ((_draw_task(few, reference, each), _draw_task(few, own, each)) for each in RANDOM_DRAWS)
     return (measured, plain), *draws
 
 
-def _on_few_samples(task: Task, samples: int) -> Task:
+def _without_data(task: Task, samples: int) -> Task:
+    """Return the task on the synthetic batch; `samples`: of a batch of that size, 0: of its own."""
     job = task.job
-    case = replace(job.case, sizes=job.case.sizes | {"batch": samples})
+    sizes = job.case.sizes | ({"batch": samples} if samples else {})
     data = replace(job.data, prepared="", order="")
-    return replace(task, job=replace(job, case=case, data=data))
+    return replace(task, job=replace(job, case=replace(job.case, sizes=sizes), data=data))
+
+
+def _normalised_tasks(candidate: Candidate, pairs: tuple[tuple[Task, Task], ...]) -> tuple[Task, ...]:
+    """Return the reference of each pair with the batch statistics of its candidate; none where no statistics are trained."""
+    norms = any(each.kind == "running_mean" for each in candidate.network.parameters)
+    if candidate.job.case.task == INFERENCE or not norms or not fills_the_batch(candidate.network):
+        return ()
+    found = []
+    for reference, own in pairs:
+        (number,) = own.job.certify.perturbations
+        saved = str(Path(own.job.folder) / f"perturbation{number}")
+        certify = replace(reference.job.certify, perturbations=(number,), normalised=saved)
+        # Beside other runs of the reference, in a folder of this candidate's own.
+        task = _in_subfolder(reference, f"normalised-{digest(saved)[:8]}", certify)
+        found.append(replace(task, is_reference=False))
+    return tuple(found)
 
 
 def _draw_task(candidate: Candidate, task: Task, draw: int) -> Task:
-    return _in_subfolder(task, f"draw{draw}", _certify(candidate, (draw,), RANDOM_DRAW_NOISE))
+    certify = _certify(candidate, (draw,), RANDOM_DRAW_NOISE, task.job.certify.distinct)
+    return _in_subfolder(task, f"draw{draw}", certify)
 
 
 def _in_subfolder(task: Task, name: str, certify: Certify) -> Task:
     return replace(task, job=replace(task.job, folder=str(Path(task.job.folder) / name), certify=certify))
 
 
-def _certify(candidate: Candidate, perturbations: tuple[int, ...], noise: float) -> Certify:
-    return Certify(candidate.scope.steps, candidate.scope.sample, perturbations, noise)
+def _certify(candidate: Candidate, perturbations: tuple[int, ...], noise: float, distinct: int = 0) -> Certify:
+    return Certify(candidate.scope.steps, candidate.scope.sample, perturbations, noise, distinct=distinct)

@@ -205,7 +205,7 @@ def different_on_few_samples(found: Judgement, precision: str) -> str:
     """Return the sentence for a candidate that long sums may explain, but that also differs on a small batch without them."""
     if not found.findings:
         return found.sentence
-    opening = f"Same computation in float64, but not in {precision}, as a small batch without long sums shows"
+    opening = f"Same computation in float64, but not in {precision}, as a batch of a few repeated samples shows"
     return f"{opening}, {_first_difference(found.findings, _of_precision(found.findings))}"
 
 
@@ -216,14 +216,14 @@ def different_on_few_samples_only(found: Judgement) -> str:
     first = found.first
     precision = first is not None and first.kind != "adversarial" and _may_be_precision(first)
     difference = _first_difference(found.findings, LOWER_PRECISION if precision else "")
-    return f"Different computation, as a small batch shows, where rounding hides less, {difference}"
+    return f"Different computation, as a batch of a few repeated samples shows, where rounding hides less, {difference}"
 
 
 def same_on_few_samples(found: Judgement) -> str:
     """Return what is added for a candidate that also matches on a small batch without long sums."""
     worst = max(found.findings, key=lambda finding: finding.share)
     share = _percent(worst.share)
-    return f"On a small batch without long sums, the largest deviation ({worst.label}) is at {share} of the limit."
+    return f"On a batch of a few repeated samples, the largest deviation ({worst.label}) is at {share} of the limit."
 
 
 def reference_difference(findings: Sequence[Finding], single: bool) -> str:
@@ -244,7 +244,10 @@ def odd_reference(difference: str, odd: str, titles: Sequence[str]) -> str:
 def further_run_failed(by_rounding: Judgement, message: str) -> str:
     """Return the sentence for a candidate that could not be examined further; `message` is the error of the failed process."""
     if by_rounding.passed:
-        return f"Not decided: the candidate is within rounding on its own batch, but a run on a small one failed: {message}"
+        return (
+            "Not decided: the candidate is within rounding on its own batch, but a run on a few repeated samples failed: "
+            f"{message}"
+        )
     return f"{by_rounding.sentence} A further run that could have shown whether this is only rounding failed: {message}"
 
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from steelyard.certificates.method import STATISTICS
 from steelyard_worker.network import Network
 
 Array = np.ndarray[Any, Any]
 Tensors = Mapping[str, Array]
 
-STATISTICS = ("running_mean", "running_var")
 # Kinds of tensors (`Place.kind`) on which the first loss has no effect.
 BEFORE_THE_LOSS = ("initial state", "first statistics", "output", "inference output")
 # Kinds of tensors on which updates have an effect.
@@ -76,6 +76,11 @@ def is_loss(key: str) -> bool:
     """Return whether a tensor is a loss: of a step of training, or of an extra step."""
     match = _PATTERN.fullmatch(_plain(key)[1])
     return match is not None and match["loss"] is not None
+
+
+def is_statistic(key: str) -> bool:
+    """Return whether a tensor is a running statistic of a batch norm after some steps."""
+    return bool(state_step(key)) and key.rpartition(".")[2] in STATISTICS
 
 
 def trained_steps(key: str, reference: Tensors) -> int:

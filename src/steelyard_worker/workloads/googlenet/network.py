@@ -54,7 +54,7 @@ def describe(sizes: dict[str, Any]) -> Network:
     return Network(
         tuple(layers.parameters), (image, label), layers.macs, layers.activations, predictions=predictions,
         adversarial=LARGE_ACTIVATIONS, probes=tuple(layers.probes), dropout=True, blocks=tuple(BLOCKS),
-        likelihood=True,
+        likelihood=True, norm_epsilon=1e-3,
     )  # fmt: skip
 
 

@@ -56,7 +56,7 @@ def describe(sizes: dict[str, Any]) -> Network:
     return Network(
         tuple(found.parameters), (image, label), found.macs, found.activations, predictions=predictions,
         adversarial=ADVERSARIAL, probes=tuple(found.probes), dropout=True, blocks=BLOCKS,
-        likelihood=True,
+        likelihood=True, norm_epsilon=1e-3,
     )  # fmt: skip
 
 
