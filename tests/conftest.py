@@ -23,6 +23,8 @@ from steelyard.host.machine_lock import VARIABLE
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+pytest_plugins = ("proved",)
+
 REPOSITORY = Path(__file__).resolve().parent.parent
 WORKLOADS = REPOSITORY / "tests" / "workloads"
 LIMIT_S = 300  # much longer than any command takes, also beside other tests
