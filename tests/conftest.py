@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import os
 import shutil
@@ -29,6 +28,7 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 WORKLOADS = REPOSITORY / "tests" / "workloads"
 LIMIT_S = 300  # much longer than any command takes, also beside other tests
 KEPT_CACHES = 3  # of tests of real frameworks, one per state of the code
+KEPT = ("weights", "data", "networks", "compiled", "wheels")
 USERS_CACHE = cache_folder()  # read before any test sets STEELYARD_CACHE
 
 # Several processes take one file of tests at a time. Those that take longest come first, so that none is left to one process at
@@ -99,25 +99,33 @@ def cache(tmp_path_factory: pytest.TempPathFactory, machine_limits: Path) -> Pat
 
 
 @pytest.fixture(scope="session")
-def framework_cache() -> Path:
-    """A cache for tests of real frameworks: certificates, weights and data of earlier sessions of the same code.
+def framework_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A cache for tests of real frameworks: weights, data and compiled code of earlier sessions of the same code.
 
-    The environments are those of the user's cache. A certificate's key has the hashes of the implementation, the packages and
-    the inputs, but not of the code that judges: that is in the folder's name.
+    The environments are those of the user's cache. Certificates are made anew in every session: what need not be proved again is
+    not run at all (`proved.py`), and what is run, such as the sample, must not read what an earlier session has concluded.
     """
+    kept, folder = kept_cache(), tmp_path_factory.mktemp("frameworks")
+    for name in KEPT:
+        (kept / name).mkdir(exist_ok=True)
+        (folder / name).symlink_to(kept / name, target_is_directory=True)
+    (folder / "environments").symlink_to(USERS_CACHE / "environments", target_is_directory=True)
+    return folder
+
+
+def kept_cache() -> Path:
+    """Return the folder that sessions of the same code share; those of older code are removed."""
     folder = USERS_CACHE / "tests" / judging_code()
     environments = USERS_CACHE / "environments"
     environments.mkdir(parents=True, exist_ok=True)
     folder.mkdir(parents=True, exist_ok=True)
-    with contextlib.suppress(FileExistsError):
-        (folder / "environments").symlink_to(environments, target_is_directory=True)
     os.utime(folder)
     with FileLock(folder.parent.with_name("tests.lock")):  # two processes of pytest may remove the same ones
         others = sorted(
             (each for each in folder.parent.iterdir() if each != folder), key=lambda each: each.stat().st_mtime
         )
         for each in others[: -KEPT_CACHES + 1]:
-            (each / "environments").unlink(missing_ok=True)
+            (each / "environments").unlink(missing_ok=True)  # a link, in folders of earlier versions
             shutil.rmtree(each, ignore_errors=True)
     return folder
 
