@@ -108,13 +108,19 @@ def _params(item: pytest.Item) -> dict[str, Any]:
 
 @cache
 def own_code(path: Path, name: str) -> tuple[str, frozenset[str]]:
-    """Return the code of a test's file without its other tests and without comments, and the modules that it imports."""
+    """Return the code of a test's file without other tests, comments and lists of parameters, and the modules that it imports.
+
+    The parameters themselves are in the key.
+    """
     tree = ast.parse(path.read_text(encoding="utf-8"))
     tree.body = [
         node
         for node in tree.body
         if not (isinstance(node, ast.FunctionDef) and node.name.startswith("test_") and node.name != name)
     ]
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef) and node.name == name:
+            node.decorator_list = [each for each in node.decorator_list if ".parametrize(" not in ast.unparse(each)]
     return ast.unparse(tree), frozenset(_imported(tree))
 
 
