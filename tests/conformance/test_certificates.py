@@ -107,9 +107,12 @@ def selected(request: pytest.FixtureRequest, fixture: str) -> dict[str, set[str]
 
 
 def certify_selected(
-    runs: Path, chosen: dict[str, set[str]], *more: str, groups: tuple[str, ...]
+    runs: Path, chosen: dict[str, set[str]], *more: str, groups: tuple[str, ...], modes: bool = False
 ) -> dict[str, dict[str, Any]]:
-    """Certify these groups in the frameworks that are selected; groups that leave out the same ones share a command."""
+    """Certify these groups in the frameworks that are selected, in all `modes` of these or in the default ones.
+
+    Groups that leave out the same frameworks share a command.
+    """
     alike: dict[frozenset[str], list[str]] = {}
     for group in groups:
         if group in chosen:
@@ -117,8 +120,9 @@ def certify_selected(
             alike.setdefault(frozenset(left_out), []).append(group)
     found: dict[str, dict[str, Any]] = {}
     for number, (left_out, together) in enumerate(alike.items()):
-        names = [word for name in frameworks.contenders() if name not in left_out for word in ("-f", name)]
-        found |= certify(runs / str(number), tuple(together), *names, *more)
+        names = [name for name in frameworks.contenders() if name not in left_out]
+        options = [word for name in names for word in ("-f", name)] + (every_mode(names) if modes else [])
+        found |= certify(runs / str(number), tuple(together), *options, *more)
     return found
 
 
@@ -134,8 +138,8 @@ def in_every_mode(
 ) -> dict[str, dict[str, Any]]:
     """The certificates of two workloads in all modes of the selected frameworks."""
     chosen, folder = selected(request, "in_every_mode"), tmp_path_factory.mktemp("runs")
-    on_all_cores = certify_selected(folder / "all-cores", chosen, *every_mode(), groups=EVERY_MODE_ALL_CORES)
-    one_thread = certify_selected(folder, chosen, *every_mode(), *ONE_THREAD, groups=EVERY_MODE_ONE_THREAD)
+    on_all_cores = certify_selected(folder / "all-cores", chosen, groups=EVERY_MODE_ALL_CORES, modes=True)
+    one_thread = certify_selected(folder, chosen, *ONE_THREAD, groups=EVERY_MODE_ONE_THREAD, modes=True)
     return on_all_cores | one_thread
 
 
