@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import itertools
 import os
+import re
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from filelock import FileLock
+from filelock import FileLock, Timeout
 from hypothesis import Phase, settings
 from machine_limits import share_limits
 
@@ -27,8 +31,6 @@ pytest_plugins = ("proved",)
 REPOSITORY = Path(__file__).resolve().parent.parent
 WORKLOADS = REPOSITORY / "tests" / "workloads"
 LIMIT_S = 300  # much longer than any command takes, also beside other tests
-KEPT_CACHES = 3  # of tests of real frameworks, one per state of the code
-KEPT = ("weights", "data", "networks", "compiled", "wheels")
 USERS_CACHE = cache_folder()  # read before any test sets STEELYARD_CACHE
 
 # Several processes take one file of tests at a time. Those that take longest come first, so that none is left to one process at
@@ -99,35 +101,56 @@ def cache(tmp_path_factory: pytest.TempPathFactory, machine_limits: Path) -> Pat
 
 
 @pytest.fixture(scope="session")
-def framework_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def framework_cache() -> Iterator[Path]:
     """A cache for tests of real frameworks: weights, data and compiled code of earlier sessions of the same code.
 
     The environments are those of the user's cache. Certificates are made anew in every session: what need not be proved again is
     not run at all (`proved.py`), and what is run, such as the sample, must not read what an earlier session has concluded.
+    The folder's name is always the same, and another one only while another session uses it: the byte code of the environments'
+    packages is found by their paths, and to compile it again takes a minute.
     """
-    kept, folder = kept_cache(), tmp_path_factory.mktemp("frameworks")
-    for name in KEPT:
-        (kept / name).mkdir(exist_ok=True)
-        (folder / name).symlink_to(kept / name, target_is_directory=True)
-    (folder / "environments").symlink_to(USERS_CACHE / "environments", target_is_directory=True)
-    return folder
+    folder, lock = _free_cache()
+    try:
+        renew(folder, judging_code())
+        _remove_older_caches(folder.parent)
+        yield folder
+    finally:
+        lock.release()
 
 
-def kept_cache() -> Path:
-    """Return the folder that sessions of the same code share; those of older code are removed."""
-    folder = USERS_CACHE / "tests" / judging_code()
+def _free_cache() -> tuple[Path, FileLock]:
+    """Return a cache for tests that no other session uses, and its lock, which is held."""
+    for number in itertools.count(1):
+        folder = USERS_CACHE / "tests" / f"cache-{number}"
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(folder.with_suffix(".lock"))
+        with contextlib.suppress(Timeout):
+            lock.acquire(timeout=0)
+            return folder, lock
+    raise AssertionError
+
+
+def renew(folder: Path, code: str) -> None:
+    """Remove what this session must not use: certificates, and all that other code has made."""
+    folder.mkdir(exist_ok=True)
+    (folder / "environments").unlink(missing_ok=True)  # a link
+    noted = folder / "code"
+    same = noted.is_file() and noted.read_text(encoding="utf-8") == code
+    for each in folder.iterdir():
+        if each.is_dir() and (each.name == "certificates" or not same):
+            shutil.rmtree(each, ignore_errors=True)
+    noted.write_text(code, encoding="utf-8")
     environments = USERS_CACHE / "environments"
     environments.mkdir(parents=True, exist_ok=True)
-    folder.mkdir(parents=True, exist_ok=True)
-    os.utime(folder)
-    with FileLock(folder.parent.with_name("tests.lock")):  # two processes of pytest may remove the same ones
-        others = sorted(
-            (each for each in folder.parent.iterdir() if each != folder), key=lambda each: each.stat().st_mtime
-        )
-        for each in others[: -KEPT_CACHES + 1]:
-            (each / "environments").unlink(missing_ok=True)  # a link, in folders of earlier versions
+    (folder / "environments").symlink_to(environments, target_is_directory=True)
+
+
+def _remove_older_caches(folder: Path) -> None:
+    """Remove the caches of earlier versions of these tests, one for each state of the code, that were not used for a day."""
+    for each in folder.iterdir():
+        if re.fullmatch("[0-9a-f]{16}", each.name) and time.time() - each.stat().st_mtime > 86_400:
+            (each / "environments").unlink(missing_ok=True)
             shutil.rmtree(each, ignore_errors=True)
-    return folder
 
 
 def judging_code() -> str:

@@ -84,8 +84,11 @@ def key_of(item: pytest.Item, sources: Sources, root: Path) -> str:
     name = getattr(item, "originalname", item.name)
     # Weights and batches are drawn by NumPy in this process; its streams of random numbers stay the same within a feature release.
     drawn_by = version("numpy").rpartition(".")[0]
-    params = repr(sorted(_params(item).items()))
-    parts = [item.nodeid, params, sources.values, drawn_by, _of_files(root, item.path, name, sources)]
+    params = {
+        name: sorted(map(repr, value)) if isinstance(value, set) else repr(value)
+        for name, value in _params(item).items()
+    }
+    parts = [item.nodeid, sorted(params.items()), sources.values, drawn_by, _of_files(root, item.path, name, sources)]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:20]
 
 
