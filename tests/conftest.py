@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
-import itertools
 import os
-import re
-import shutil
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from filelock import FileLock, Timeout
+from caches_of_tests import free_cache, remove_older_caches, renew
 from hypothesis import Phase, settings
 from machine_limits import share_limits
 
@@ -109,48 +104,13 @@ def framework_cache() -> Iterator[Path]:
     The folder's name is always the same, and another one only while another session uses it: the byte code of the environments'
     packages is found by their paths, and to compile it again takes a minute.
     """
-    folder, lock = _free_cache()
+    folder, lock = free_cache(USERS_CACHE)
     try:
-        renew(folder, judging_code())
-        _remove_older_caches(folder.parent)
+        renew(folder, judging_code(), USERS_CACHE / "environments")
+        remove_older_caches(folder.parent)
         yield folder
     finally:
         lock.release()
-
-
-def _free_cache() -> tuple[Path, FileLock]:
-    """Return a cache for tests that no other session uses, and its lock, which is held."""
-    for number in itertools.count(1):
-        folder = USERS_CACHE / "tests" / f"cache-{number}"
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(folder.with_suffix(".lock"))
-        with contextlib.suppress(Timeout):
-            lock.acquire(timeout=0)
-            return folder, lock
-    raise AssertionError
-
-
-def renew(folder: Path, code: str) -> None:
-    """Remove what this session must not use: certificates, and all that other code has made."""
-    folder.mkdir(exist_ok=True)
-    (folder / "environments").unlink(missing_ok=True)  # a link
-    noted = folder / "code"
-    same = noted.is_file() and noted.read_text(encoding="utf-8") == code
-    for each in folder.iterdir():
-        if each.is_dir() and (each.name == "certificates" or not same):
-            shutil.rmtree(each, ignore_errors=True)
-    noted.write_text(code, encoding="utf-8")
-    environments = USERS_CACHE / "environments"
-    environments.mkdir(parents=True, exist_ok=True)
-    (folder / "environments").symlink_to(environments, target_is_directory=True)
-
-
-def _remove_older_caches(folder: Path) -> None:
-    """Remove the caches of earlier versions of these tests, one for each state of the code, that were not used for a day."""
-    for each in folder.iterdir():
-        if re.fullmatch("[0-9a-f]{16}", each.name) and time.time() - each.stat().st_mtime > 86_400:
-            (each / "environments").unlink(missing_ok=True)
-            shutil.rmtree(each, ignore_errors=True)
 
 
 def judging_code() -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import errno
 import signal
+from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
@@ -124,7 +125,7 @@ def test_certify_ends_with_one_unless_everything_was_certified(
     monkeypatch.setattr(fitting, "planned", lambda options: (plan, ()))
     monkeypatch.setattr(runs, "certify", lambda *_, **__: found)
     monkeypatch.setattr(certify.record, "read", lambda folder: SimpleNamespace(plan=SimpleNamespace(by_id=names)))
-    monkeypatch.setattr(certify.selection, "begun", lambda *_: __import__("contextlib").nullcontext(tmp_path))
+    monkeypatch.setattr(certify.selection, "begun", lambda *_: nullcontext(tmp_path))
     monkeypatch.setenv("STEELYARD_CACHE", str(tmp_path / "cache"))
     arguments = argparse.Namespace(runs=str(tmp_path), json=False, plain=True, fresh=False)
     assert certify.execute(arguments) == code

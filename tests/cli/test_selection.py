@@ -7,6 +7,7 @@ import io
 import json
 import os
 from dataclasses import fields
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -21,8 +22,6 @@ from steelyard.plan import resolve
 from steelyard.plan.options import Options
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from steelyard.plan.run_plan import RunPlan
 
 
@@ -33,9 +32,11 @@ def arguments(*argv: str) -> argparse.Namespace:
 @pytest.fixture
 def plan() -> RunPlan:
     """A plan of one scripted framework."""
-    from conftest import WORKLOADS
-
-    return resolve.plan(Options(workloads=("line",), frameworks=("fake",), workload_folders=(str(WORKLOADS),)))
+    return resolve.plan(
+        Options(
+            workloads=("line",), frameworks=("fake",), workload_folders=(str(Path(__file__).parents[1] / "workloads"),)
+        )
+    )
 
 
 def test_without_arguments_every_option_has_its_default() -> None:

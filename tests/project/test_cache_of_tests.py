@@ -4,46 +4,42 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import conftest
 import pytest
+from caches_of_tests import free_cache, renew
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path: Path) -> Path:
     """A cache that a session of some code has filled, with a link to environments."""
-    monkeypatch.setattr(conftest, "USERS_CACHE", tmp_path)
     (tmp_path / "environments").mkdir()
     (tmp_path / "environments" / "jax").touch()
     found = tmp_path / "cache-1"
-    conftest.renew(found, "code")
+    renew(found, "code", tmp_path / "environments")
     for name in ("certificates", "weights", "data"):
         (found / name / "more").mkdir(parents=True)
     return found
 
 
 def test_the_same_code_uses_all_but_certificates(folder: Path, tmp_path: Path) -> None:
-    conftest.renew(folder, "code")
+    renew(folder, "code", tmp_path / "environments")
     assert sorted(each.name for each in folder.iterdir()) == ["code", "data", "environments", "weights"]
     assert (tmp_path / "environments" / "jax").exists(), "environments are the user's, and only linked"
 
 
 def test_other_code_uses_nothing_but_environments(folder: Path, tmp_path: Path) -> None:
-    conftest.renew(folder, "other code")
+    renew(folder, "other code", tmp_path / "environments")
     assert sorted(each.name for each in folder.iterdir()) == ["code", "environments"]
     assert (folder / "environments" / "jax").exists()
 
 
-def test_two_sessions_have_two_caches_and_the_next_has_the_first(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(conftest, "USERS_CACHE", tmp_path)
-    first, lock = conftest._free_cache()
-    second, other = conftest._free_cache()
+def test_two_sessions_have_two_caches_and_the_next_has_the_first(tmp_path: Path) -> None:
+    first, lock = free_cache(tmp_path)
+    second, other = free_cache(tmp_path)
     lock.release()
-    third, again = conftest._free_cache()
+    third, again = free_cache(tmp_path)
     other.release()
     again.release()
     assert (first.name, second.name, third.name) == ("cache-1", "cache-2", "cache-1")
