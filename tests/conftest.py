@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from filelock import FileLock
+from caches_of_tests import free_cache, remove_older_caches, renew
 from hypothesis import Phase, settings
 from machine_limits import share_limits
 
@@ -23,10 +21,11 @@ from steelyard.host.machine_lock import VARIABLE
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+pytest_plugins = ("proved",)
+
 REPOSITORY = Path(__file__).resolve().parent.parent
 WORKLOADS = REPOSITORY / "tests" / "workloads"
 LIMIT_S = 300  # much longer than any command takes, also beside other tests
-KEPT_CACHES = 3  # of tests of real frameworks, one per state of the code
 USERS_CACHE = cache_folder()  # read before any test sets STEELYARD_CACHE
 
 # Several processes take one file of tests at a time. Those that take longest come first, so that none is left to one process at
@@ -97,27 +96,21 @@ def cache(tmp_path_factory: pytest.TempPathFactory, machine_limits: Path) -> Pat
 
 
 @pytest.fixture(scope="session")
-def framework_cache() -> Path:
-    """A cache for tests of real frameworks: certificates, weights and data of earlier sessions of the same code.
+def framework_cache() -> Iterator[Path]:
+    """A cache for tests of real frameworks: weights, data and compiled code of earlier sessions of the same code.
 
-    The environments are those of the user's cache. A certificate's key has the hashes of the implementation, the packages and
-    the inputs, but not of the code that judges: that is in the folder's name.
+    The environments are those of the user's cache. Certificates are made anew in every session: what need not be proved again is
+    not run at all (`proved.py`), and what is run, such as the sample, must not read what an earlier session has concluded.
+    The folder's name is always the same, and another one only while another session uses it: the byte code of the environments'
+    packages is found by their paths, and to compile it again takes a minute.
     """
-    folder = USERS_CACHE / "tests" / judging_code()
-    environments = USERS_CACHE / "environments"
-    environments.mkdir(parents=True, exist_ok=True)
-    folder.mkdir(parents=True, exist_ok=True)
-    with contextlib.suppress(FileExistsError):
-        (folder / "environments").symlink_to(environments, target_is_directory=True)
-    os.utime(folder)
-    with FileLock(folder.parent.with_name("tests.lock")):  # two processes of pytest may remove the same ones
-        others = sorted(
-            (each for each in folder.parent.iterdir() if each != folder), key=lambda each: each.stat().st_mtime
-        )
-        for each in others[: -KEPT_CACHES + 1]:
-            (each / "environments").unlink(missing_ok=True)
-            shutil.rmtree(each, ignore_errors=True)
-    return folder
+    folder, lock = free_cache(USERS_CACHE)
+    try:
+        renew(folder, judging_code(), USERS_CACHE / "environments")
+        remove_older_caches(folder.parent)
+        yield folder
+    finally:
+        lock.release()
 
 
 def judging_code() -> str:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 import subjects
+from decides import ALL, Sources
 
 from steelyard.catalog import frameworks, workloads
 from steelyard.certificates.plan import plan_certification
@@ -24,6 +25,11 @@ RECORDER = Path(__file__).parent / "branch_recorder.py"
 REFERENCE = "pytorch"
 CONVOLUTIONAL = ("googlenet", "inceptionv3", "resnet18", "resnet50", "vgg16")
 RECURRENT = ("deepspeech2", "gnmt", "lstm-imdb", "tacotron2")
+
+
+def decided() -> Sources:
+    """Return what decides what the reference's layers are given."""
+    return Sources("branches", (REFERENCE,), ALL, computing=True)
 
 
 @pytest.fixture(scope="module")
@@ -50,18 +56,21 @@ def ranges(recorded: dict[str, Any], workload: str, operator: str, part: str = "
 
 
 @pytest.mark.conformance
+@pytest.mark.decided(by=decided)
 @pytest.mark.parametrize("workload", CONVOLUTIONAL)
 def test_every_relu_gets_more_than_six(recorded: dict[str, Any], workload: str) -> None:
     assert ranges(recorded, workload, "relu")[:, 1].min() > 6
 
 
 @pytest.mark.conformance
+@pytest.mark.decided(by=decided)
 def test_both_clips_of_deep_speech_are_reached_and_only_there(recorded: dict[str, Any]) -> None:
     assert ranges(recorded, "deepspeech2", "hardtanh", "usual")[:, 1].max() < 20
     assert ranges(recorded, "deepspeech2", "hardtanh")[:, 1].min() > 20
 
 
 @pytest.mark.conformance
+@pytest.mark.decided(by=decided)
 @pytest.mark.parametrize("workload", RECURRENT)
 def test_gates_are_saturated_on_both_sides(recorded: dict[str, Any], workload: str) -> None:
     found = ranges(recorded, workload, "sigmoid")
@@ -70,6 +79,7 @@ def test_gates_are_saturated_on_both_sides(recorded: dict[str, Any], workload: s
 
 
 @pytest.mark.conformance
+@pytest.mark.decided(by=decided)
 def test_both_tails_of_gelu_are_reached(recorded: dict[str, Any]) -> None:
     found = ranges(recorded, "bert", "gelu")
     assert found[:, 0].min() < -5
@@ -77,6 +87,7 @@ def test_both_tails_of_gelu_are_reached(recorded: dict[str, Any]) -> None:
 
 
 @pytest.mark.conformance
+@pytest.mark.decided(by=decided)
 @pytest.mark.parametrize("workload", ["bert", "gnmt", "tacotron2"])
 def test_attention_ignores_some_positions_completely(recorded: dict[str, Any], workload: str) -> None:
     found = ranges(recorded, workload, "_softmax")
@@ -84,6 +95,7 @@ def test_attention_ignores_some_positions_completely(recorded: dict[str, Any], w
 
 
 @pytest.mark.conformance
+@pytest.mark.decided(by=decided)
 @pytest.mark.parametrize("workload", ["bert", "deepspeech2", "gnmt", "tacotron2"])
 def test_gradients_are_clipped_in_one_part_of_the_certificate(recorded: dict[str, Any], workload: str) -> None:
     known = workloads.find()[workload]
@@ -95,6 +107,7 @@ def test_gradients_are_clipped_in_one_part_of_the_certificate(recorded: dict[str
 
 
 @pytest.mark.conformance
+@pytest.mark.decided(by=decided)
 def test_losses_and_gradients_are_finite(recorded: dict[str, Any]) -> None:
     assert all(part["finite"] for found in recorded.values() for part in found.values())
 

@@ -8,6 +8,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 from threading import Event
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -24,6 +25,8 @@ from steelyard.results.durations import CERTIFICATES, ENVIRONMENTS
 from steelyard_worker import protocol
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import synthetic
 
     from steelyard_worker.case import Optimizer, Settings
@@ -79,16 +82,19 @@ def test_certification_begins_with_the_environments_that_are_ready(tmp_path: Pat
 
 
 def test_waiting_for_an_environment_is_no_time_of_certificates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The second environment is ready a second after all else is done."""
-    run, done = with_one_reference(session(tmp_path / "run")), Event()
+    """The second environment is ready a second after all else is done; the clock goes on only here."""
+    run, done, ticks = with_one_reference(session(tmp_path / "run")), Event(), list[float]()
+    for module in ("steelyard.environments.arriving", "steelyard.results.durations"):
+        monkeypatch.setattr(f"{module}.time", SimpleNamespace(monotonic=lambda: sum(ticks)))
 
     def slow() -> Environment:
         assert done.wait(30)
-        time.sleep(1)
+        until(lambda: arriving.waits._since_s is not None)
+        ticks.append(1.0)
         return environment("dummy")
 
     def launched(job: Job) -> synthetic.Dump:
-        time.sleep(0.3)
+        ticks.append(0.25)
         done.set()
         return {}
 
@@ -96,9 +102,18 @@ def test_waiting_for_an_environment_is_no_time_of_certificates(tmp_path: Path, m
     monkeypatch.setattr(stages.record, "update", lambda *_, **__: None)
     stages._certified(replace(run, environments=arriving, errors=launched))
     seconds = run.durations.seconds
-    assert 0.3 < seconds[ENVIRONMENTS] < 1.3
-    assert seconds[CERTIFICATES] > 0.5, "processes of two parts, one after the other"
-    assert seconds[ENVIRONMENTS] == pytest.approx(arriving.waits.seconds, abs=0.05)
+    assert ticks.count(0.25) == 3, "processes of two parts, one after the other"
+    assert seconds[CERTIFICATES] == 3 * 0.25
+    assert seconds[ENVIRONMENTS] == arriving.waits.seconds == 1.0
+
+
+def until(condition: Callable[[], bool]) -> None:
+    """Wait until something is so, in many short steps: other work on this machine may come first."""
+    for _ in range(100_000):
+        if condition():
+            return
+        time.sleep(0.001)
+    raise AssertionError
 
 
 def test_what_has_no_environment_gets_no_certificate(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ import rounded
 import rounded_by_size
 import subjects
 import tomllib
+from decides import Sources
 
 from steelyard.catalog import frameworks
 from steelyard.certificates import inner
@@ -98,6 +99,12 @@ def is_slow(mutant: Mutant) -> bool:
 
 
 MUTANTS = read_mutants()
+
+
+def decided(mutant: Mutant) -> Sources:
+    """Return what decides a certificate besides the mutant itself."""
+    names = tuple(sorted({mutant.framework, REFERENCE}))
+    return Sources(f"{mutant.workload}, {mutant.framework}", names, (mutant.workload,), computing=True)
 
 
 def unchanged() -> list[Mutant]:
@@ -264,6 +271,7 @@ def bench(
         found.close()
 
 
+@pytest.mark.decided(by=decided)
 @pytest.mark.parametrize(
     "mutant",
     marked(MUTANTS),
@@ -284,6 +292,7 @@ def test_a_bug_is_rejected_and_its_place_is_named(
         assert f"The first inner tensor that differs is {mutant.inner}:" in sentence
 
 
+@pytest.mark.decided(by=decided)
 @pytest.mark.parametrize(
     "mutant",
     marked(unchanged()),

@@ -11,12 +11,16 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
 
+import decides
 import pytest
+from decides import Sources
+from proved import UNRECORDED
 
 from steelyard.catalog import frameworks, workloads
 from steelyard.certificates.method import AGREEMENT
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
     from pathlib import Path
 
 pytestmark = pytest.mark.conformance
@@ -60,34 +64,117 @@ def certify(runs: Path, groups: tuple[str, ...], *more: str) -> dict[str, dict[s
     return found
 
 
-def every_mode() -> list[str]:
-    """Return the options that choose all modes of all frameworks."""
-    modes = [f"{name}={','.join(framework.modes)}" for name, framework in frameworks.contenders().items()]
+def takes_minutes(cell: str) -> bool:
+    """Return whether a framework compiles the network for minutes."""
+    group, framework, _ = cell.split("/")
+    return group in COMPILED_FOR_MINUTES and framework in COMPILING
+
+
+def references(group: str) -> tuple[str, ...]:
+    """Return the frameworks that are the reference of a group's cells, where all of those that do not compile for minutes are asked for."""
+    able = {cell.split("/")[1] for cell in expected((group,), every_mode=False) if not takes_minutes(cell)}
+    known = frameworks.contenders()
+    return tuple(sorted((name for name in able if known[name].reference), key=lambda name: known[name].reference)[:2])
+
+
+def decided(group: str, names: tuple[str, ...] = ()) -> Sources:
+    """Return what decides the certificates of a group in these frameworks."""
+    involved = tuple(sorted({*names, *references(group)}))
+    return Sources(group, involved, (group.partition(":")[0],), computing=True, modules=decides.CERTIFY)
+
+
+def decided_cell(cell: str) -> Sources:
+    group, framework, _ = cell.split("/")
+    return decided(group, (framework,))
+
+
+def decided_group(group: str) -> Sources:
+    return decided(group)
+
+
+def decided_everywhere(group: str) -> Sources:
+    return decided(group, tuple(frameworks.contenders()))
+
+
+def selected(request: pytest.FixtureRequest, fixture: str) -> dict[str, set[str]]:
+    """Return {group: frameworks} of the tests with a fixture that were selected, with the references of each group."""
+    found: dict[str, set[str]] = {}
+    for item in request.session.items:
+        if fixture in getattr(item, "fixturenames", ()):
+            group, _, rest = (item.callspec.params.get("cell") or item.callspec.params["group"]).partition("/")
+            found.setdefault(group, {*references(group)}).update({rest.partition("/")[0]} - {""})
+    return found
+
+
+def certify_selected(
+    runs: Path, chosen: dict[str, set[str]], *more: str, groups: tuple[str, ...], modes: bool = False
+) -> dict[str, dict[str, Any]]:
+    """Certify these groups in the frameworks that are selected, in all `modes` of these or in the default ones.
+
+    Groups that leave out the same frameworks share a command.
+    """
+    alike: dict[frozenset[str], list[str]] = {}
+    for group in groups:
+        if group in chosen:
+            left_out = {cell.split("/")[1] for cell in expected((group,), every_mode=False)} - chosen[group]
+            alike.setdefault(frozenset(left_out), []).append(group)
+    found: dict[str, dict[str, Any]] = {}
+    for number, (left_out, together) in enumerate(alike.items()):
+        names = [name for name in frameworks.contenders() if name not in left_out]
+        options = [word for name in names for word in ("-f", name)] + (every_mode(names) if modes else [])
+        found |= certify(runs / str(number), tuple(together), *options, *more)
+    return found
+
+
+def every_mode(names: Iterable[str] = tuple(frameworks.contenders())) -> list[str]:
+    """Return the options that choose all modes of these frameworks, or of all."""
+    modes = [f"{name}={','.join(frameworks.contenders()[name].modes)}" for name in names]
     return [word for mode in modes for word in ("--mode", mode)]
 
 
 @pytest.fixture(scope="module")
-def in_every_mode(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
-    """The certificates of two workloads in all modes."""
-    on_all_cores = certify(tmp_path_factory.mktemp("runs"), EVERY_MODE_ALL_CORES, *every_mode())
-    return on_all_cores | certify(tmp_path_factory.mktemp("runs"), EVERY_MODE_ONE_THREAD, *every_mode(), *ONE_THREAD)
+def in_every_mode(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, dict[str, Any]]:
+    """The certificates of two workloads in all modes of the selected frameworks."""
+    chosen, folder = selected(request, "in_every_mode"), tmp_path_factory.mktemp("runs")
+    on_all_cores = certify_selected(folder / "all-cores", chosen, groups=EVERY_MODE_ALL_CORES, modes=True)
+    one_thread = certify_selected(folder, chosen, *ONE_THREAD, groups=EVERY_MODE_ONE_THREAD, modes=True)
+    return on_all_cores | one_thread
 
 
 @pytest.fixture(scope="module")
-def in_default_mode(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
-    """The certificates of all other workloads, without those that take minutes."""
-    quick = tuple(group for group in DEFAULT_MODE if group not in COMPILED_FOR_MINUTES)
-    others = [word for name in frameworks.contenders() if name not in COMPILING for word in ("-f", name)]
-    found = certify(tmp_path_factory.mktemp("runs"), quick, *ONE_THREAD)
-    return found | certify(tmp_path_factory.mktemp("runs"), COMPILED_FOR_MINUTES, *others, *ONE_THREAD)
+def in_default_mode(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, dict[str, Any]]:
+    """The certificates of all other workloads in the selected frameworks, without those that take minutes."""
+    chosen = selected(request, "in_default_mode")
+    return certify_selected(tmp_path_factory.mktemp("runs"), chosen, *ONE_THREAD, groups=DEFAULT_MODE)
 
 
+def rests_on(certificate: dict[str, Any], group: str, record_property: Callable[[str, object], None]) -> None:
+    """Keep a certificate with another reference, such as an arbiter, from the record: its key has not what decides that."""
+    known = frameworks.contenders()
+    missing = [
+        each
+        for each in certificate["references"]
+        if not each.startswith(tuple(known[name].title for name in references(group)))
+    ]
+    if missing:
+        record_property(UNRECORDED, f"{missing[0]} was a reference")
+
+
+@pytest.mark.decided(by=decided_cell)
 @pytest.mark.parametrize("cell", expected(EVERY_MODE, every_mode=True))
-def test_a_cell_is_certified_in_every_mode(in_every_mode: dict[str, dict[str, Any]], cell: str) -> None:
+def test_a_cell_is_certified_in_every_mode(
+    in_every_mode: dict[str, dict[str, Any]], cell: str, record_property: Callable[[str, object], None]
+) -> None:
     assert cell in in_every_mode
     assert in_every_mode[cell]["passed"], in_every_mode[cell]["sentence"]
+    rests_on(in_every_mode[cell], cell.partition("/")[0], record_property)
 
 
+@pytest.mark.decided(by=decided_group)
 @pytest.mark.parametrize("group", EVERY_MODE)
 def test_two_frameworks_agree_in_float64(in_every_mode: dict[str, dict[str, Any]], group: str) -> None:
     """Every certificate depends on this agreement. The limit is a hundredth of the general one, as a margin for other workloads."""
@@ -133,16 +220,14 @@ def test_batches_of_their_own_length_are_certified_in_every_framework(
     assert {cell: certificate["sentence"] for cell, certificate in found.items() if not certificate["passed"]} == {}
 
 
-def takes_minutes(cell: str) -> bool:
-    """Return whether a framework compiles the network for minutes."""
-    group, framework, _ = cell.split("/")
-    return group in COMPILED_FOR_MINUTES and framework in COMPILING
-
-
+@pytest.mark.decided(by=decided_cell)
 @pytest.mark.parametrize("cell", [cell for cell in expected(DEFAULT_MODE, every_mode=False) if not takes_minutes(cell)])
-def test_a_cell_is_certified(in_default_mode: dict[str, dict[str, Any]], cell: str) -> None:
+def test_a_cell_is_certified(
+    in_default_mode: dict[str, dict[str, Any]], cell: str, record_property: Callable[[str, object], None]
+) -> None:
     assert cell in in_default_mode
     assert in_default_mode[cell]["passed"], in_default_mode[cell]["sentence"]
+    rests_on(in_default_mode[cell], cell.partition("/")[0], record_property)
 
 
 @pytest.mark.slow
@@ -153,6 +238,7 @@ def test_networks_that_take_minutes_to_compile_are_certified(tmp_path: Path, gro
     assert {cell: certificate["sentence"] for cell, certificate in found.items() if not certificate["passed"]} == {}
 
 
+@pytest.mark.decided(by=lambda: decided_everywhere("bert:tiny"))
 def test_the_reference_implementation_of_lamb_is_certified_in_every_framework(tmp_path: Path) -> None:
     found = certify(
         tmp_path, ("bert:tiny",), "--optimizer", "lamb", "--optimizer-implementation", "reference", *ONE_THREAD
@@ -169,6 +255,7 @@ def test_references_agree_without_the_preferred_one(tmp_path: Path) -> None:
     assert {cell: certificate["sentence"] for cell, certificate in found.items() if not certificate["passed"]} == {}
 
 
+@pytest.mark.decided(by=lambda: decided_everywhere("resnet50:tiny"))
 def test_the_inference_of_a_network_with_batch_norms_is_certified_in_every_framework(tmp_path: Path) -> None:
     found = certify(tmp_path, ("resnet50:tiny",), "--task", "inference", *ONE_THREAD)
     assert found.keys() == set(expected(("resnet50:tiny",), every_mode=False))

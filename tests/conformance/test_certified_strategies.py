@@ -8,7 +8,9 @@ import shutil
 import subprocess
 from typing import TYPE_CHECKING, Any
 
+import decides
 import pytest
+from decides import Sources
 
 from steelyard.catalog import frameworks, strategies, workloads
 from steelyard.host import links
@@ -33,6 +35,20 @@ STEPS = ("--protocol", "fixed:2+3")
 # Sent by a rank in a step, relative to its gradients: a ring sends them once, and a server's ranks at most twice.
 MOST_SENT = 2.5
 two_cores = pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="each of two ranks needs a core of its own")
+
+
+def decided(name: str) -> Sources:
+    """Return what decides the strategies of a framework: its own, and the references of its certificates."""
+    able = sorted(
+        (each for each in frameworks.contenders().values() if each.reference), key=lambda each: each.reference
+    )
+    names = tuple(sorted({name, *(each.name for each in able[:2])}))
+    return Sources(name, names, tuple(preset.partition(":")[0] for preset in (SMALL, *FURTHER)), modules=decides.RUN)
+
+
+def decided_proof(name: str) -> Sources:
+    """Return what decides a proof, which runs alone in its framework's interpreter."""
+    return Sources(name, (name,))
 
 
 def spread(known: Framework, *, compiled: bool = False) -> list[str]:
@@ -66,6 +82,7 @@ def measured(environment: Callable[[str], Path], command: list[str], tmp_path: P
 
 
 @two_cores
+@pytest.mark.decided(by=decided)
 @pytest.mark.parametrize("name", frameworks.contenders())
 def test_every_strategy_is_certified_and_timed(name: str, measured: Measured) -> None:
     known = frameworks.framework(name)
@@ -73,6 +90,7 @@ def test_every_strategy_is_certified_and_timed(name: str, measured: Measured) ->
 
 
 @two_cores
+@pytest.mark.decided(by=decided)
 @pytest.mark.parametrize(
     "name",
     [pytest.param(name, marks=[] if name == "mxnet" else pytest.mark.slow) for name in frameworks.contenders()],
@@ -107,6 +125,7 @@ WITHIN = {
 
 
 @two_cores
+@pytest.mark.decided(by=decided)
 @pytest.mark.parametrize("name", WITHIN)
 def test_devices_of_one_process_do_not_wait_for_each_other_for_ever(name: str, measured: Measured) -> None:
     """JAX's pool needs a thread for every device that waits for the others; without it a loop comes to a stop by chance."""
@@ -124,6 +143,7 @@ COMPILED = [known.name for known in frameworks.contenders().values() if len(spre
 @pytest.mark.skipif(
     not (shutil.which("g++") and shutil.which("make")), reason="there is no g++, or no make, to compile with"
 )
+@pytest.mark.decided(by=decided)
 @pytest.mark.parametrize(
     "name", [COMPILED[0], *(pytest.param(name, marks=pytest.mark.slow) for name in COMPILED[1:])]
 )  # fmt: skip
@@ -192,6 +212,7 @@ def _mode(known: Framework, strategy: str) -> bool:
 PROOFS = [(known.name, kind) for known in frameworks.contenders().values() for kind in known.without]
 
 
+@pytest.mark.decided(by=decided_proof)
 @pytest.mark.parametrize(("name", "kind"), PROOFS)
 def test_what_a_framework_has_not_is_proved(
     name: str, kind: str, environment: Callable[[str], Path], tmp_path: Path

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from decides import ALL, Sources
 
 from steelyard.catalog.frameworks import WORKER
 from steelyard.environments import clean_environ
@@ -39,6 +40,13 @@ def checks() -> list[Any]:
     return [pytest.param(*each, marks=pytest.mark.slow if each in SLOW else ()) for each in found]
 
 
+def decided(framework: str, check: str) -> Sources:
+    """Return what decides a check: its framework, and the modules of the checks, without those of other frameworks and other checks."""
+    own = [f"{framework}/{name}.py" for name in ("__init__", "shared", check.partition(".")[0])]
+    files = tuple(f"tests/conformance/checks/{each}" for each in ("*.py", *own))
+    return Sources(framework, (framework,), ALL, files=files)
+
+
 def results(framework: str, python: Path, left_out: list[str]) -> dict[str, str]:
     """Run the checks of one framework in one process; returns {module.check: traceback}, an empty text if it passed."""
     # The checks import TensorFlow before its adapter can switch oneDNN on, which is off by default without AVX-512.
@@ -62,15 +70,17 @@ def checked(
         for item in request.session.items
         if "checked" in getattr(item, "fixturenames", ())
     }
+    every = {each.values for each in checks()}
     with ThreadPoolExecutor(CONCURRENT_PROCESSES) as pool:
         yield {
             name: pool.submit(
-                results, name, environment(name), [check for known, check in SLOW - chosen if known == name]
+                results, name, environment(name), sorted(check for known, check in every - chosen if known == name)
             )
             for name in sorted({framework for framework, _ in chosen})
         }
 
 
+@pytest.mark.decided(by=decided)
 @pytest.mark.parametrize(("framework", "check"), checks())
 def test_the_framework_has_the_behaviour_that_its_adapter_needs(
     checked: dict[str, Future[dict[str, str]]], framework: str, check: str

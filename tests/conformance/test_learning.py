@@ -9,11 +9,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import decides
 import pytest
 import tomllib
+from decides import Sources
 
 from steelyard import environments
-from steelyard.catalog import workloads
+from steelyard.catalog import frameworks, workloads
 from steelyard.inputs import case_inputs
 from steelyard.measure import jobs
 from steelyard.measure.launch import Guard, launch
@@ -40,6 +42,11 @@ pytestmark = [
         not DATA, reason="STEELYARD_TEST_DATA does not name a folder with real data in official layouts"
     ),
 ]
+
+
+def decided(name: str) -> Sources:
+    """Return what decides what is learnt: every framework, and what starts one process of it."""
+    return Sources(name, tuple(frameworks.contenders()), (name,), modules=decides.LAUNCH)
 
 
 def real_data(wanted: dict[str, Any], folder: Path) -> Path:
@@ -116,6 +123,7 @@ def learning_runs(
         yield {name: preparing.submit(found.submit, name) for name in chosen}
 
 
+@pytest.mark.decided(by=decided)
 @pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.slow if name in SLOW else ()) for name in TABLE])
 def test_every_framework_learns_and_all_learn_the_same(
     learning_runs: dict[str, Future[dict[str, Future[Trial]]]], name: str

@@ -7,7 +7,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import decides
 import pytest
+from decides import Sources
 
 from steelyard.catalog import frameworks, scaffold
 
@@ -15,6 +17,13 @@ pytestmark = pytest.mark.conformance
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 DOCUMENTATION = Path(__file__).parents[2] / "docs" / "own-workload.md"
+
+
+def decided(sample: str, *names: str) -> Sources:
+    """Return what decides the certificates of a workload outside the worker; PyTorch and TensorFlow or JAX are references."""
+    named = names or tuple(frameworks.contenders())
+    files = ("src/steelyard_worker/template", "examples", "docs/own-workload.md")
+    return Sources(sample, named, computing=True, modules=decides.CERTIFY, files=files)
 
 
 def certify(runs: Path, folder: Path, *chosen: str) -> dict[str, dict]:
@@ -25,6 +34,7 @@ def certify(runs: Path, folder: Path, *chosen: str) -> dict[str, dict]:
     return json.loads(done.stdout)
 
 
+@pytest.mark.decided(by=lambda: decided("new"))
 def test_a_new_workload_is_certified_unchanged_in_every_framework(tmp_path: Path) -> None:
     every = list(frameworks.contenders())
     scaffold.write("mine", tmp_path / "own", every)
@@ -33,12 +43,14 @@ def test_a_new_workload_is_certified_unchanged_in_every_framework(tmp_path: Path
     assert [each["sentence"] for each in found.values() if not each["passed"]] == []
 
 
+@pytest.mark.decided(by=lambda: decided("example", "pytorch", "jax"))
 def test_the_example_is_certified(tmp_path: Path) -> None:
     found = certify(tmp_path / "runs", EXAMPLES, "-w", "vit:tiny", "-f", "pytorch", "-f", "jax")
     assert len(found) == 2
     assert [each["sentence"] for each in found.values() if not each["passed"]] == []
 
 
+@pytest.mark.decided(by=lambda: decided("message", "pytorch", "tensorflow", "jax"))
 def test_the_documented_error_message_is_the_reported_one(tmp_path: Path) -> None:
     folder = tmp_path / "own" / "vit"
     folder.mkdir(parents=True)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import decides
 import pytest
+from decides import Sources
 
 from steelyard import environments
 from steelyard.inputs import case_inputs
@@ -24,6 +26,11 @@ LAYERS = 20
 """The convolutions of ResNet-18; all but the first have a gradient for their input as well."""
 
 
+def decided(framework: str) -> Sources:
+    """Return what decides what a framework's graph has."""
+    return Sources(framework, (framework,), ("resnet18",), modules=(*decides.LAUNCH, "steelyard.profiles.graphs"))
+
+
 def counted(folder: Path, framework: str, mode: str) -> Trial:
     modes = (f"{framework}={mode}",)
     plan = resolve.plan(Options(workloads=("resnet18:tiny",), frameworks=(framework,), modes=modes, threads=(1,)))
@@ -37,6 +44,7 @@ def counted(folder: Path, framework: str, mode: str) -> Trial:
 BOTH = {"Conv2D": LAYERS, "Conv2DBackpropFilter": LAYERS}
 
 
+@pytest.mark.decided(by=decided)
 @pytest.mark.parametrize(
     ("framework", "mode", "traced", "run"),
     [
@@ -67,6 +75,7 @@ def test_every_convolution_of_the_network_is_in_the_graph(
     assert 0 < last.total < first.total
 
 
+@pytest.mark.decided(by=decided)
 @pytest.mark.parametrize(
     ("framework", "mode"),
     [

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import decides
 import pytest
+from decides import Sources
 
 from steelyard import environments
 from steelyard.catalog import frameworks
@@ -26,6 +28,11 @@ pytestmark = pytest.mark.conformance
 
 FRAMEWORKS = ["jax", "mindspore", "mxnet", "pytorch", "tensorflow"]
 CONVOLUTIONAL = {FORWARD, TO_DATA, TO_WEIGHTS, "normalisation", "pooling", "optimizer", "reduction and loss"}
+
+
+def decided(framework: str) -> Sources:
+    """Return what decides a profile; the classes are computed by what this file imports."""
+    return Sources(framework, (framework,), ("resnet18", "lstm-imdb", "bert"), modules=decides.LAUNCH)
 
 
 def profiled(folder: Path, framework: str, workload: str, **more: tuple[str, ...]) -> Explained:
@@ -60,6 +67,7 @@ def share(found: Explained, classes: set[str]) -> float:
     return sum(operations.get(kind, 0.0) for kind in classes) / sum(operations.values())
 
 
+@pytest.mark.decided(by=decided)
 @pytest.mark.parametrize("framework", FRAMEWORKS)
 def test_the_profile_of_a_convolutional_network(framework: str, tmp_path: Path) -> None:
     found = profiled(tmp_path, framework, "resnet18:tiny")

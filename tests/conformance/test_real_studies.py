@@ -11,11 +11,19 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import decides
 import pytest
+from decides import Sources
 
 pytestmark = pytest.mark.conformance
 
 PAIR = ("-f", "pytorch", "-f", "mxnet")
+
+
+def decided(*workloads: str) -> Sources:
+    """Return what decides a study of the pair; TensorFlow is the other reference. Pages of scripted runs are made in every run of the tests."""
+    data = ("src/steelyard/plan/studies", "src/steelyard/published/data")
+    return Sources(workloads[0], ("mxnet", "pytorch", "tensorflow"), workloads, modules=decides.RUN, files=data)
 
 
 def run(folder: Path, study: str, *more: str) -> tuple[dict[str, Any], str]:
@@ -28,6 +36,7 @@ def run(folder: Path, study: str, *more: str) -> tuple[dict[str, Any], str]:
     return found, (Path(found["folder"]) / "report.html").read_text(encoding="utf-8")
 
 
+@pytest.mark.decided(by=lambda: decided("deepspeech2"))
 def test_three_forms_of_an_lstm_are_certified_measured_and_held_against_the_document(tmp_path: Path) -> None:
     # Few steps: how long the study's own protocol measures is tested with scripted frameworks.
     found, page = run(tmp_path, "lstm-kernels", "-w", "deepspeech2:tiny", "--rounds", "2", "--protocol", "fixed:3+10")
@@ -44,6 +53,7 @@ def test_three_forms_of_an_lstm_are_certified_measured_and_held_against_the_docu
     assert "4.14×" in page, "what the document says of PyTorch's fused LSTM"
 
 
+@pytest.mark.decided(by=lambda: decided("resnet18", "lstm-imdb"))
 def test_trainings_of_two_frameworks_learn_alike_and_reach_the_thresholds(tmp_path: Path) -> None:
     found, page = run(tmp_path, "time-to-accuracy", "--seed", "1")
     (comparison, *_) = found["comparisons"]

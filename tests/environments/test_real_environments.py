@@ -7,9 +7,11 @@ import sys
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
+from decides import Sources
 from environment_doubles import Events
 
 from steelyard.environments import (
@@ -25,7 +27,13 @@ from steelyard.environments.lock import parse_lock, read_locks
 from steelyard.environments.spec import plan_environments
 from steelyard.errors import UserError
 
-pytestmark = pytest.mark.conformance
+
+def decided() -> Sources:
+    """Return what decides how environments are created: all of what this file imports, the lock files, and uv."""
+    return Sources("environments", files=("src/steelyard/environments",), values=(version("uv"),))
+
+
+pytestmark = [pytest.mark.conformance, pytest.mark.decided(by=decided)]
 
 SIX = """# framework = six
 # version = 1.17.0

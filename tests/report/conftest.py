@@ -3,12 +3,35 @@
 from __future__ import annotations
 
 import io
+from functools import partial
 
 import pytest
+from jinja2 import BytecodeCache, Environment
 from recorded import Script, view_of, write_run
 from rich.console import Console
 
-from steelyard.report import terminal
+from steelyard.report import page, terminal
+
+
+class Compiled(BytecodeCache):
+    """Templates that this process has compiled, by a hash of their text: to compile them takes longer than to make a small page."""
+
+    def __init__(self):
+        self._known = {}
+
+    def load_bytecode(self, bucket):
+        if bucket.key in self._known:
+            bucket.bytecode_from_string(self._known[bucket.key])
+
+    def dump_bytecode(self, bucket):
+        self._known[bucket.key] = bucket.bytecode_to_string()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _templates_are_compiled_once():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(page, "Environment", partial(Environment, bytecode_cache=Compiled()))
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 from concurrent.futures import ThreadPoolExecutor
+from threading import Event
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -88,16 +89,16 @@ def test_orders_reach_every_rank_and_end() -> None:
 
 
 def test_nobody_passes_a_barrier_before_all_have_come() -> None:
-    import time
+    passed, last = Event(), 2
 
-    def work(own: Ranks) -> tuple[float, float]:
-        time.sleep(0.2 * own.rank)
-        came = time.monotonic()
+    def work(own: Ranks) -> bool:
+        """Return whether somebody has passed before this rank came; the last one gives the others time for it."""
+        early = own.rank == last and passed.wait(0.3)
         own.barrier()
-        return came, time.monotonic()
+        passed.set()
+        return early
 
-    found = together(3, work)
-    assert max(came for came, _ in found) <= min(left for _, left in found)
+    assert together(last + 1, work) == [False, False, False]
 
 
 def test_values_are_gathered_by_rank_on_the_first() -> None:

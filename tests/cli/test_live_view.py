@@ -210,7 +210,7 @@ def test_on_a_terminal_something_moves_while_the_command_waits_for_another_run()
     file = io.StringIO()
     shown = LiveScreen(planned(), Console(file=file, width=80, force_terminal=True, highlight=False))
     shown.waiting("20260102-x")
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 60
     while "  2 s" not in file.getvalue() and time.monotonic() < deadline:
         time.sleep(0.05)
     shown.close()
@@ -231,18 +231,25 @@ def test_plain_lines_say_that_the_command_still_waits(monkeypatch, capsys, run, 
 
 
 def test_a_screen_whose_lines_go_elsewhere_gives_one_sign_of_life_in_each_interval(monkeypatch):
-    monkeypatch.setattr(plain_lines, "SILENCE_S", 0.1)
-    said = []
+    said, now, waits = [], [0.0], []
 
     class Elsewhere(plain_lines.Screen):
         def say(self, sentence):
             said.append(sentence)
 
+    class Closing:
+        def wait(self, seconds):
+            """Let the time pass; after five intervals the screen is closed, and after many waits without an interval, too."""
+            waits.append(seconds)
+            now[0] += seconds
+            return now[0] > 5 * plain_lines.SILENCE_S or len(waits) > 100
+
+    monkeypatch.setattr(plain_lines, "time", SimpleNamespace(monotonic=lambda: now[0]))
     screen = Elsewhere()
-    screen.stage("Data")
-    time.sleep(0.55)
-    screen.close()
-    assert 1 <= len([each for each in said if "still running" in each]) <= 6
+    screen._closed = Closing()
+    screen._end_silences()
+    times = ("30 s", "1 min", "1 min 30 s", "2 min", "2 min 30 s")
+    assert said == [f"   ... still running, {time} since the start" for time in times]
 
 
 def test_a_sign_of_life_has_the_counts_of_what_is_not_done(monkeypatch, capsys):
