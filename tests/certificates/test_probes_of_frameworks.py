@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 import subjects
-from test_mutants import REFERENCE, Server
+from mutant_bench import REFERENCE, Server
 
 from steelyard.catalog import frameworks, workloads
 from steelyard.certificates import inner

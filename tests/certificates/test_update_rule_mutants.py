@@ -12,7 +12,7 @@ from threading import Semaphore
 from typing import TYPE_CHECKING
 
 import pytest
-from test_mutants import Server, copy_worker
+from mutant_bench import Server, copy_worker
 
 from steelyard.catalog import frameworks
 from steelyard.certificates import rule_checks, rule_plan
