@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 CONCURRENT_JOBS = 2
 REFERENCE = "pytorch"
 FORK_SERVER = Path(__file__).parent / "fork_server.py"
+# What the processes of mutants read besides the worker, from the root of the repository.
+BENCH_FILES = ("tests/certificates/fork_server.py",)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 import tomllib
 from decides import Sources
-from mutant_bench import REFERENCE, Bench, Mutant, mutant_of, running
+from mutant_bench import BENCH_FILES, REFERENCE, Bench, Mutant, mutant_of, running
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -40,7 +40,9 @@ def bench(
 def decided(mutant: Mutant) -> Sources:
     """Return what decides a certificate besides the mutant itself."""
     names = tuple(sorted({mutant.framework, REFERENCE}))
-    return Sources(f"{mutant.workload}, {mutant.framework}", names, (mutant.workload,), computing=True)
+    return Sources(
+        f"{mutant.workload}, {mutant.framework}", names, (mutant.workload,), computing=True, files=BENCH_FILES
+    )
 
 
 def named(mutant: Mutant) -> str:
