@@ -17,6 +17,7 @@ import numpy as np
 
 from steelyard_worker import batches, certify, distances, placed, tensors
 from steelyard_worker.case import INFERENCE
+from steelyard_worker.network import STATISTICS
 from steelyard_worker.protocol import CHECKED_BATCHES, Refusal
 from steelyard_worker.strategy import OTHER_ALGORITHMS
 
@@ -36,7 +37,6 @@ SHARE_OF_TIME = 0.02
 FEWEST_STEPS = 2
 # Batches of a pipeline that are compared with the order at its end.
 COMPARED_BATCHES = 3
-STATISTICS = ("running_mean", "running_var")
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from steelyard.errors import UserError, nearest
 from steelyard_worker.case import NO_OPTIMIZER, Optimizer
-from steelyard_worker.network import Network
+from steelyard_worker.network import STATISTICS, Network
 
 # Raised with every change that can alter the result of a certificate; part of every certificate's key.
 #   1  rounding levels from two noisy runs, one limit for every tensor
@@ -115,8 +115,7 @@ COARSE_GRADIENTS = 2.0**-12
 # that differ by more than this and by no more than float32 rounding look as if one of them computes in float32.
 LEAST_FLOAT32_ERROR = UNIT_ROUNDOFFS["float32"] / 8
 
-# Kinds of parameters (`network.KINDS`): batch statistics, and those whose gradient is a sum over samples and positions.
-STATISTICS = ("running_mean", "running_var")
+# Kinds of parameters (`network.KINDS`) whose gradient is a sum over samples and positions.
 SUMMED = ("bias", "beta", "gamma", "lstm_b")
 
 # One tensor in this many may have more sign changes of updates than are allowed, by chance.
