@@ -99,6 +99,16 @@ def affordable_steps(certified: int, step_s: float, elapsed_s: float) -> int:
     return min(certified, max(FEWEST_STEPS, fits))
 
 
+def left_to_the_first_round(number: int, steps: int, step_s: float, elapsed_s: float) -> str:
+    """Return why a process of a later round does not do `steps` steps again, as the end of a sentence; empty where it does.
+
+    All rounds run the same code, so where the steps take more than their share of the time, that of the first round is enough.
+    """
+    if number > 1 and steps * step_s > SHARE_OF_TIME * elapsed_s:
+        return f"the first round was, and here {steps} steps take more than {100 * SHARE_OF_TIME:.0f} % of the time"
+    return ""
+
+
 def set_back(job: Job, trainer: Trainer, ranks: Ranks) -> str:
     """Give a trainer its initial weights back; called on all ranks. Returns why one of them cannot do so; empty: all have."""
     reason = ""
