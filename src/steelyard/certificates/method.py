@@ -37,7 +37,11 @@ from steelyard_worker.network import STATISTICS, Network
 #  13  the error of a likelihood below one nat is measured in nats
 #  14  without float64, sign changes of an adaptive optimizer's updates are allowed where nothing before the first update differs
 #      and the candidate matches on a small batch
-VERSION = 14
+#  15  precision is judged on a few samples that fill the timed batch, against a reference with the candidate's batch statistics
+#      where these flip ReLUs; sums over that batch may lose one rounding a term. The update rule is checked by itself. A lower
+#      precision in oneDNN's log, a setting that was changed, and a replaced clock or check reject. Imported files decide, too.
+#      Without data, batches take turns
+VERSION = 15
 
 # Half a unit in the last place, relative: the size of one rounding (IEEE 754-2019, table 3.6; bfloat16 has 8 bits of precision).
 UNIT_ROUNDOFFS = {"float64": 2.0**-53, "float32": 2.0**-24, "float16": 2.0**-11, "bfloat16": 2.0**-8}
