@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pytest
 import subjects
 import synthetic
@@ -16,6 +17,7 @@ from steelyard.certificates.conclusion import conclude, next_tasks
 from steelyard.certificates.method import RANDOM_DRAWS
 from steelyard.certificates.plan import CertificationPlan, plan_certification
 from steelyard_worker import tensors
+from steelyard_worker.case import Optimizer
 
 if TYPE_CHECKING:
     from steelyard.certificates.plan import Candidate
@@ -292,6 +294,36 @@ def test_only_sums_over_the_batch_may_lose_more_than_the_limit(
         fill(reference, few[: len(reference.job.certify.perturbations)])
         fill(candidate, [few[0] | changed(few, key, error)])
         fill(normalised, few[:1])
+    assert conclude(plan).passed is passed
+
+
+@pytest.mark.parametrize(
+    ("key", "levels", "batch", "passed"),
+    [
+        ("after1/stem.bn.running_mean", 225, 960, True),  # 61,440 terms may lose 248 levels
+        ("after1/stem.bn.running_var", 240, 960, True),
+        ("after1/stem.bn.running_mean", 260, 960, False),
+        ("after1/stem.bn.running_mean", 225, 512, False),  # 32,768 terms: 181, less than the usual limit
+        ("after1/stem.bn.running_mean", 190, 512, True),
+        ("output/logits", 225, 960, False),
+        ("grad/stem.conv.weight", 225, 960, False),
+        ("adversarial/after1/head.weight", 225, 960, False),
+        ("isolated/after1/head.weight", 225, 960, False),
+    ],
+)
+def test_a_batch_statistic_alone_may_exceed_the_limit_where_its_sum_is_long(
+    candidate: Candidate, key: str, levels: float, batch: int, passed: bool
+) -> None:
+    """Images of 8 by 8 pixels have 64 terms a sample."""
+    case = replace(candidate.job.case, sizes={"batch": batch}, optimizer=Optimizer("sgd", 0.1))
+    plan = noisy(replace(candidate, network=synthetic.NETWORK, job=replace(candidate.job, case=case)), 100.0, {})
+    few = synthetic.dumps(seed=1, amplified=1.0)
+    wrong = few[0] | {key: few[0][key] + synthetic.error_of(key, few, levels, np.random.default_rng(0))}
+    for (reference, own), normalised in zip(plan.small_tasks, plan.normalised_tasks, strict=True):
+        fill(reference, few[: len(reference.job.certify.perturbations)])
+        fill(own, [wrong])
+        fill(normalised, few[:1])
+    assert undecided(plan) == ()
     assert conclude(plan).passed is passed
 
 
