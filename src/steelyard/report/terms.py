@@ -13,8 +13,8 @@ from steelyard.results.quantities import Quantity
 from steelyard_worker.case import TRAINING
 
 TERMS = {
-    "cached batch": "One batch of random data that stays on the device and is used again and again: the framework alone, "
-    "without reading input.",
+    "cached batch": "Samples of random data that stay on the device and are used again and again, in three orders that take "
+    "turns: the framework alone, without reading input.",
     "certificate": "The record that a contender computes the same function as the reference. Of a training, parameters, "
     "outputs, loss, every gradient and the following steps were compared; of an inference, parameters and outputs.",
     "contender": "A framework in one version, mode and set of settings: one row of a table.",
