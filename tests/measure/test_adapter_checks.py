@@ -139,7 +139,7 @@ def test_a_kept_contract_is_reported_per_setting_and_per_check(started: list[Any
     assert found["mode no-such-value"] == NOT_ACCEPTED
     assert found["fault = no-such-value"].state == "ok"
     assert {finding.state for finding in found.values()} == {"ok"}
-    assert len(found) == 3 * 2 + 3 + 10 + 1 + 1 + 18 + 1 + 1 + 1
+    assert len(found) == 3 * 2 + 3 + 9 + 1 + 1 + 18 + 1 + 1 + 1
     assert "float64" not in found, "only a framework without float64 gets a finding that says so"
 
 

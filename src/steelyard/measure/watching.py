@@ -15,6 +15,7 @@ from typing import Any
 import psutil
 
 from steelyard.files import json_lines
+from steelyard.host import usable_cores
 from steelyard.results.events import Watched
 from steelyard_worker import protocol
 
@@ -61,15 +62,9 @@ class Watching:
         if not self._ended_ns:
             return None
         return Watched(
-            self._spawned_ns, self._ended_ns, min(self._behind_ns, default=0), cores(),
+            self._spawned_ns, self._ended_ns, min(self._behind_ns, default=0), usable_cores(),
             None if several else self._cpu_ns,
         )  # fmt: skip
-
-
-def cores() -> int:
-    """Return how many cores a process that is started here may use."""
-    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return allowed or 1
 
 
 def append(folder: Path, seen: Watched) -> None:
