@@ -11,6 +11,7 @@ from typing import Any
 
 from steelyard.catalog import frameworks
 from steelyard.certificates import (
+    detection,
     dumps,
     escalation,
     imports,
@@ -82,7 +83,7 @@ def conclude(plan: CertificationPlan, known: Comparisons | None = None) -> Certi
     if not settled.passed and by_rounding.findings:
         layer = inner.sentence(plan, escalation.rejected_on(evidence), evidence.limits)
         settled = replace(settled, sentence=settled.sentence + layer)
-    settled = _in_full_precision(plan, _in_full(plan, settled))
+    settled = _in_full_precision(plan, _in_full(plan, settled, float64_error is not None))
     certificate = _certificate(plan, settled, found, float64_error)
     if not settled.passed:
         return _saved(certificate)
@@ -97,12 +98,17 @@ def conclude(plan: CertificationPlan, known: Comparisons | None = None) -> Certi
     return _saved(replace(certificate, updates=updates, update_limits=update_limits))
 
 
-def _in_full(plan: CertificationPlan, settled: Judgement) -> Judgement:
-    """Return the judgement whose sentence says on what it rests, or which further causes there are."""
+def _in_full(plan: CertificationPlan, settled: Judgement, in_float64: bool) -> Judgement:
+    """Return the judgement whose sentence says on what it rests, or which further causes there are.
+
+    `in_float64`: its definition was judged by a run in float64.
+    """
     if settled.passed:
-        return replace(
-            settled, sentence=sentences.located(settled.sentence, looked_at.parts(plan), looked_at.gaps(plan))
-        )
+        alone = plan.candidate.job.case.settings.precision if in_float64 else ""
+        seen = detection.sentence(settled, plan.candidate.network, alone)
+        sentence = f"{settled.sentence} {seen}" if seen else settled.sentence
+        gaps = looked_at.gaps(plan, detection.hidden(settled))
+        return replace(settled, sentence=sentences.located(sentence, looked_at.parts(plan), gaps))
     candidate, exporter = plan.candidate, plan.candidate.exporter
     changing = candidate.job.case.optimizer.schedule.changes
     title = exporter.title if exporter else ""
@@ -166,7 +172,8 @@ def _certificate(
         method=VERSION, inputs=candidate.inputs, specification=specification_hash(job),
         implementation=implementation_hash(job), created=datetime.now(UTC).isoformat(timespec="seconds"),
         kernels=kernels.read(Path(job.folder)),
-        imported=found.imported, looked_at=looked_at.parts(plan), not_looked_at=looked_at.gaps(plan),
+        imported=found.imported, looked_at=looked_at.parts(plan),
+        not_looked_at=looked_at.gaps(plan, detection.hidden(judgement)), seen=detection.shares(judgement),
         rule_steps=check.steps if check else 0,
     )  # fmt: skip
 

@@ -138,7 +138,8 @@ def _within_rounding(evidence: Evidence) -> Judgement:
     small, by_rounding = _on_small_batches(evidence), evidence.by_rounding
     if not small.passed:
         return replace(small, sentence=sentences.different_on_few_samples_only(small))
-    return replace(by_rounding, sentence=f"{by_rounding.sentence} {sentences.same_on_few_samples(small)}")
+    sentence = f"{by_rounding.sentence} {sentences.same_on_few_samples(small)}"
+    return replace(by_rounding, sentence=sentence, few=small.findings)
 
 
 def _with_float64(evidence: Evidence) -> tuple[Judgement, float]:
@@ -148,7 +149,8 @@ def _with_float64(evidence: Evidence) -> tuple[Judgement, float]:
     small, precision = _on_small_batches(evidence), evidence.limits.precision
     if not small.passed:
         return replace(small, sentence=sentences.different_on_few_samples(small, precision)), float64_error
-    return replace(found, sentence=f"{found.sentence} {sentences.same_on_few_samples(small)}"), float64_error
+    sentence = f"{found.sentence} {sentences.same_on_few_samples(small)}"
+    return replace(found, sentence=sentence, few=small.findings), float64_error
 
 
 def _with_sign_changes(evidence: Evidence) -> Judgement:
@@ -165,7 +167,7 @@ def _with_sign_changes(evidence: Evidence) -> Judgement:
         plan.candidate.installation.title,
     )
     sentence = f"{sentence} {sentences.same_on_few_samples(small)}"
-    return replace(found, sentence=sentence, deviation=evidence.by_rounding.worst)
+    return replace(found, sentence=sentence, deviation=evidence.by_rounding.worst, few=small.findings)
 
 
 def _on_small_batches(evidence: Evidence) -> Judgement:

@@ -51,7 +51,7 @@ class Judgement:
 
     There are no findings where names or shapes differ. `agreement`: the largest relative difference between the two float64
     references; None with one reference. `deviation`: the largest by rounding alone, which the sentence names, where more is
-    allowed.
+    allowed. `few`: the findings on the small batch, where the candidate had to match there, too.
     """
 
     passed: bool
@@ -59,6 +59,7 @@ class Judgement:
     findings: tuple[Finding, ...] = ()
     agreement: float | None = None
     deviation: Finding | None = None
+    few: tuple[Finding, ...] = ()
 
     @property
     def first(self) -> Finding | None:

@@ -1,8 +1,9 @@
-"""What a certificate rests on, and what it says nothing about, in words: parts of its sentence, each made from the plan alone.
+"""What a certificate rests on, and what it says nothing about, in words: parts of its sentence, made from the plan.
 
 A further check adds its part to one list, and takes away from the other what it closes.
 """
 
+from steelyard.certificates import sentences
 from steelyard.certificates.plan import CertificationPlan
 from steelyard_worker.case import INFERENCE
 
@@ -19,8 +20,8 @@ def parts(plan: CertificationPlan) -> tuple[str, ...]:
     return tuple(found)
 
 
-def gaps(plan: CertificationPlan) -> tuple[str, ...]:
-    """Return what was not compared."""
+def gaps(plan: CertificationPlan, hidden: float = 0.0) -> tuple[str, ...]:
+    """Return what was not compared; `hidden`: the relative error below which a mistake may pass in gradients."""
     candidate = plan.candidate
     job, sample = candidate.job, candidate.scope.sample
     trains = job.case.task != INFERENCE
@@ -32,6 +33,7 @@ def gaps(plan: CertificationPlan) -> tuple[str, ...]:
     found.append((f"all but {sample:,} elements of each larger tensor", bool(sample)))
     without = any(each.zero_gradient for each in candidate.network.parameters)
     found.append(("updates of parameters that change no output", trains and without))
+    found.append((f"mistakes of less than {sentences.percentage(hidden)} in gradients", bool(hidden)))
     return tuple(words for words, applies in found if applies)
 
 

@@ -382,12 +382,14 @@ def _would_have_passed(relaxed: Judgement) -> str:
     """Return which errors of outputs and gradients the judgement would have let pass."""
     known = {"outputs": "an output", "gradients": "a gradient"}
     found = [
-        f"{_share(relaxed.resolution[stage])} of {what}" for stage, what in known.items() if stage in relaxed.resolution
+        f"{percentage(relaxed.resolution[stage])} of {what}"
+        for stage, what in known.items()
+        if stage in relaxed.resolution
     ]
     return f"; errors of up to {listed(found)} would have passed here" if found else ""
 
 
-def _share(error: float) -> str:
+def percentage(error: float) -> str:
     """Return a relative error as a percentage with two digits."""
     return f"{100 * error:,.0f} %" if error >= 0.1 else f"{100 * error:.2g} %"
 
