@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 # A draw is 1 minus a whole number of these, which float32 holds exactly: between 15/16 and 1. Not more than 1, because gates that
 # saturate further lose accuracy in right code, too. With draws of up to 1.5, BERT tiny in MindSpore went from 74 to 155 rounding
-# levels, and errors of a gradient of 0.6 % passed in GNMT instead of 0.1 %.
+# levels, and errors of 0.6 % passed in the adversarial step of GNMT instead of 0.1 %.
 UNIT = 2.0**-23
 MOST = 2**19
 
