@@ -17,6 +17,7 @@ import numpy as np
 
 from steelyard_worker import batches, certify, distances, placed, tensors
 from steelyard_worker.case import INFERENCE
+from steelyard_worker.network import STATISTICS
 from steelyard_worker.protocol import CHECKED_BATCHES, Refusal
 from steelyard_worker.strategy import OTHER_ALGORITHMS
 
@@ -36,7 +37,6 @@ SHARE_OF_TIME = 0.02
 FEWEST_STEPS = 2
 # Batches of a pipeline that are compared with the order at its end.
 COMPARED_BATCHES = 3
-STATISTICS = ("running_mean", "running_var")
 
 
 @dataclass(frozen=True)
@@ -97,6 +97,16 @@ def affordable_steps(certified: int, step_s: float, elapsed_s: float) -> int:
     """Return how many of the certified steps are done again by a process that has run for `elapsed_s`; a step takes `step_s`."""
     fits = int(min(certified, SHARE_OF_TIME * elapsed_s / step_s)) if step_s > 0 else certified
     return min(certified, max(FEWEST_STEPS, fits))
+
+
+def left_to_the_first_round(number: int, steps: int, step_s: float, elapsed_s: float) -> str:
+    """Return why a process of a later round does not do `steps` steps again, as the end of a sentence; empty where it does.
+
+    All rounds run the same code, so where the steps take more than their share of the time, that of the first round is enough.
+    """
+    if number > 1 and steps * step_s > SHARE_OF_TIME * elapsed_s:
+        return f"the first round was, and here {steps} steps take more than {100 * SHARE_OF_TIME:.0f} % of the time"
+    return ""
 
 
 def set_back(job: Job, trainer: Trainer, ranks: Ranks) -> str:

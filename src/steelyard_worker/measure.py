@@ -206,6 +206,9 @@ class Session:
             return
         elapsed_s = (self.clock() - job.spawned_ns) / 1e9 if job.spawned_ns else math.inf
         steps = end_check.affordable_steps(job.certify.steps, self.latest_s, elapsed_s)
+        if reason := end_check.left_to_the_first_round(job.round, steps, self.latest_s, elapsed_s):
+            end_check.Again(not_checked=reason).write(self.events)
+            return
         began = monotonic()
         self.ranks.announce((BACK,))
         if reason := end_check.set_back(job, self.trainer, self.ranks):

@@ -31,6 +31,8 @@ KINDS = (
     "conv", "conv1d", "dense", "bias", "embedding", "lstm_w_ih", "lstm_w_hh", "lstm_b", "vector",
     "gamma", "beta", "running_mean", "running_var",
 )  # fmt: skip
+# Those of batch statistics, which a step changes although they are not trained.
+STATISTICS = ("running_mean", "running_var")
 
 
 @dataclass(frozen=True)

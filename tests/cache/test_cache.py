@@ -45,7 +45,7 @@ def entry(path: Path, size: int = 1000) -> Path:
 def certificate(key: str, version: int) -> Path:
     """Store a certificate of some version of the method; its other fields do not matter here."""
     values: dict[str, Any] = dict.fromkeys((each.name for each in fields(Certificate)), "")
-    return certificates.save(Certificate(**values | {"key": key, "passed": True, "method": version}))
+    return certificates.save(Certificate(**values | {"key": key, "passed": True, "method": version, "imported": {}}))
 
 
 def run_with(runs: Path, weights: Path, data: Data, rates: str = "") -> Path:

@@ -16,7 +16,7 @@ from mutant_bench import BENCH_FILES, REFERENCE, Bench, Mutant, mutant_of, runni
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-pytestmark = pytest.mark.conformance
+pytestmark = [pytest.mark.conformance, pytest.mark.slow]
 
 FOLDER = Path(__file__).parent / "held_apart"
 

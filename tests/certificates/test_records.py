@@ -46,7 +46,7 @@ def test_no_certificate_is_found_under_another_key() -> None:
         lambda _: "[]",
         lambda _: "\udcff",
         lambda text: text.replace('"passed": true', '"passed": "yes"'),
-        lambda text: text.replace('"format": 5', '"format": 4'),
+        lambda text: text.replace('"format": 6', '"format": 5'),
         lambda text: text.replace('"passed": true', '"passed": false'),
         lambda text: text.replace("3.2", "1.2"),
         lambda text: text.replace('"sentence"', '"phrase"'),

@@ -16,6 +16,7 @@ from cluster.records import certificates, counted, finished, kept_nodes, only_ru
 from cluster.simulated import LINE, ON_RAY, PATIENCE_S, Running, Simulated, host_lock, until
 from filelock import FileLock
 
+from steelyard.cli.main import EXIT_LEFT_OUT
 from steelyard.results import record, trials
 
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ def test_a_worker_that_is_killed_and_a_connection_that_breaks_for_seconds_end_no
     os.kill(agent.pid, signal.SIGCONT)
     until(lambda: _kill_hanging(cluster) or running.process.poll() is not None, "the end of the run")
     code, _ = running.end()
-    assert code == 0, running.stderr
+    assert code == EXIT_LEFT_OUT, running.stderr
     assert "The worker was killed (signal 9)." in running.stderr
     assert "was given up" not in running.stderr
 

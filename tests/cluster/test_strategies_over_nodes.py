@@ -9,6 +9,7 @@ from cluster.records import only_run
 from cluster.simulated import LINE, ON_RAY, Running, Simulated, host_lock, until
 from filelock import FileLock
 
+from steelyard.cli.main import EXIT_LEFT_OUT
 from steelyard.results import record, trials
 from steelyard_worker.protocol import EVENTS, LOG
 
@@ -65,7 +66,7 @@ def test_a_rank_that_dies_on_another_node_is_named_with_its_node(
         "run", *LINE, *SPREAD, "--strategy", OVER, "--strategy", "single:1", *faults, *ON_RAY, "--silence", "30"
     )
     code, _ = running.end()
-    assert code == 0, running.stderr
+    assert code == EXIT_LEFT_OUT, running.stderr
     (failed,) = counted(only_run(data_folder))[OVER]
     assert failed.error is not None
     kind, message = failed.error

@@ -87,7 +87,7 @@ def test_a_process_that_computes_something_else_than_was_certified_has_no_result
     steelyard: Steelyard, data_folder: Path
 ) -> None:
     """It passes its certificate, and has other losses only where its time is taken."""
-    settings = (*LINE, "--rounds", "2", "--protocol", "fixed:3+5", "--plain")
+    settings = (*LINE, "--rounds", "2", "--protocol", "fixed:3+150", "--plain")
     alone = steelyard("run", *settings, "-f", "fake", "--knob", "fake.fault=timed")
     assert alone.returncode == 1
     assert "steelyard: Every process of this run failed, so there is no result." in alone.stderr
@@ -109,7 +109,7 @@ def test_a_process_that_computes_something_else_than_was_certified_has_no_result
 def test_a_process_that_leaves_what_was_certified_later_on_is_left_out(steelyard: Steelyard) -> None:
     """Its certificate and its first losses are right: the fault begins at step 8."""
     knobs = ("--knob", "fake.fault=none,frozen,coarse", "--knob", "fake.fault_step=8")
-    done = steelyard("run", *LINE, "--rounds", "2", "--protocol", "fixed:3+8", "-f", "fake", *knobs, "--json")
+    done = steelyard("run", *LINE, "--rounds", "2", "--protocol", "fixed:3+150", "-f", "fake", *knobs, "--json")
     found = json.loads(done.stdout)
     assert contender(found, "fault=none,fault_step=8")["certificate_of_processes"].endswith(ENDS)
     for fault in ("frozen", "coarse"):

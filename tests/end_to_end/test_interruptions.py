@@ -249,7 +249,7 @@ def test_a_worker_ends_if_the_orchestrator_is_killed(start: Start, steelyard: St
     assert row["state"] == "interrupted"
 
     done = steelyard("run", "--resume", row["run"], "--silence", SILENCE_S, "--plain", "--json")
-    assert done.returncode == 0
+    assert done.returncode == 3
     assert f"wrote no event for {SILENCE_S} s" in done.stderr
     by_cell = {each["case"]: each for each in json.loads(done.stdout)["comparisons"][0]["contenders"]}
     assert by_cell["line:small/dummy/scripted"]["speeds"]["cached"]["processes"] == 3

@@ -206,6 +206,24 @@ def test_the_steps_at_the_end_take_at_most_two_hundredths_of_the_time_but_there_
     assert end_check.affordable_steps(1, step_s, elapsed_s) == 1
 
 
+@pytest.mark.parametrize(
+    ("number", "step_s", "elapsed_s", "left"),
+    [
+        (1, 4.0, 60.0, False),
+        (2, 4.0, 60.0, True),
+        (0, 4.0, 60.0, False),
+        (2, 0.01, 10.0, False),
+        (3, 0.101, 10.0, True),
+    ],
+)
+def test_long_steps_are_done_again_in_the_first_round_only(
+    number: int, step_s: float, elapsed_s: float, left: bool
+) -> None:
+    reason = end_check.left_to_the_first_round(number, 2, step_s, elapsed_s)
+    assert bool(reason) == left
+    assert not left or "more than 2 % of the time" in reason
+
+
 def test_whole_epochs_end_with_the_certified_steps_too(tmp_path: Path, certificate: dict[str, Any]) -> None:
     found = trained("epochs:3", tmp_path / "trial", points(tmp_path))
     assert judged.not_checked(found, certificate) == ""

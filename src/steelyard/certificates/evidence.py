@@ -25,7 +25,6 @@ from steelyard.certificates.scales import Scale, SignChanges, measure_changes, m
 from steelyard.certificates.tensors import (
     AFTER_UPDATES,
     BEFORE_THE_LOSS,
-    STATISTICS,
     Tensors,
     is_statistic,
     places,
@@ -34,7 +33,7 @@ from steelyard.certificates.tensors import (
 from steelyard.inputs.rates import comparable_losses
 from steelyard_worker import tensors
 from steelyard_worker.distances import CHANGED_AFTER, change, some_elements, written
-from steelyard_worker.network import Network
+from steelyard_worker.network import STATISTICS, Network
 
 Result = TypeVar("Result")
 # Further kinds of tensors that are judged on the small batch.

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from steelyard.errors import UserError, nearest
 from steelyard_worker.case import NO_OPTIMIZER, Optimizer
-from steelyard_worker.network import Network
+from steelyard_worker.network import STATISTICS, Network
 
 # Raised with every change that can alter the result of a certificate; part of every certificate's key.
 #   1  rounding levels from two noisy runs, one limit for every tensor
@@ -37,7 +37,11 @@ from steelyard_worker.network import Network
 #  13  the error of a likelihood below one nat is measured in nats
 #  14  without float64, sign changes of an adaptive optimizer's updates are allowed where nothing before the first update differs
 #      and the candidate matches on a small batch
-VERSION = 14
+#  15  precision is judged on a few samples that fill the timed batch, against a reference with the candidate's batch statistics
+#      where these flip ReLUs; sums over that batch may lose one rounding a term. The update rule is checked by itself. A lower
+#      precision in oneDNN's log, a setting that was changed, and a replaced clock or check reject. Imported files decide, too.
+#      Without data, batches take turns
+VERSION = 15
 
 # Half a unit in the last place, relative: the size of one rounding (IEEE 754-2019, table 3.6; bfloat16 has 8 bits of precision).
 UNIT_ROUNDOFFS = {"float64": 2.0**-53, "float32": 2.0**-24, "float16": 2.0**-11, "bfloat16": 2.0**-8}
@@ -115,8 +119,7 @@ COARSE_GRADIENTS = 2.0**-12
 # that differ by more than this and by no more than float32 rounding look as if one of them computes in float32.
 LEAST_FLOAT32_ERROR = UNIT_ROUNDOFFS["float32"] / 8
 
-# Kinds of parameters (`network.KINDS`): batch statistics, and those whose gradient is a sum over samples and positions.
-STATISTICS = ("running_mean", "running_var")
+# Kinds of parameters (`network.KINDS`) whose gradient is a sum over samples and positions.
 SUMMED = ("bias", "beta", "gamma", "lstm_b")
 
 # One tensor in this many may have more sign changes of updates than are allowed, by chance.

@@ -10,9 +10,10 @@ from steelyard.files import atomic
 from steelyard.files.paths import cache_folder
 from steelyard.results import imported
 
-# Format 5: the fields of Certificate as one JSON object, and their hash. Format 4 had no strategy, format 3 no outputs, format 2
-# no hash; in format 1, `float64_error` was called `exact`.
-FORMAT = 5
+# Format 6: the fields of Certificate as one JSON object, and their hash. Format 5 had nothing of kernels, imported files, update
+# rules and the end of a trial, format 4 had no strategy, format 3 no outputs, format 2 no hash; in format 1, `float64_error` was
+# called `exact`.
+FORMAT = 6
 
 
 @dataclass(frozen=True)

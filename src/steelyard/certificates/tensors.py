@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from steelyard.certificates.method import STATISTICS
-from steelyard_worker.network import Network
+from steelyard_worker.network import STATISTICS, Network
 
 Array = np.ndarray[Any, Any]
 Tensors = Mapping[str, Array]
