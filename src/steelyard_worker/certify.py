@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from steelyard_worker import batches, distances, normalisation, progress, tensors
+from steelyard_worker import adversarial_weights, batches, distances, normalisation, progress, tensors
 from steelyard_worker.case import INFERENCE
 from steelyard_worker.distances import sampled
 from steelyard_worker.protocol import Refusal
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from steelyard_worker.frameworks.base import Predictor, Trainer
-    from steelyard_worker.network import Isolation, Network
+    from steelyard_worker.network import Network
     from steelyard_worker.protocol import EventWriter, Job
 
     Array = np.ndarray[Any, Any]
@@ -91,7 +91,7 @@ def weights_of_inference(job: Job, network: Network, weights: Mapping[str, Array
         changed = _changed(weights, _perturbation(number, job.certify.noise))
         yield changed
         if job.data.adversarial:
-            yield _adversarial_weights(network, changed)
+            yield adversarial_weights.of_inference(network, changed, job.case.seed)
 
 
 def _changed(weights: Mapping[str, Array], change: Any) -> dict[str, Array]:
@@ -126,17 +126,9 @@ def _adversarial_outputs(
 ) -> dict[str, Array]:  # fmt: skip
     """Return the outputs with the adversarial weights and batch, except for scales that only batch statistics undo."""
     del ranks
-    predictor = build(_adversarial_weights(network, weights))
+    predictor = build(adversarial_weights.of_inference(network, weights, job.case.seed))
     outputs = predictor.outputs(predictor.put(_adversarial_batch(job, change)))
     return {f"adversarial/inference1/{name}": sampled(array, job.certify.sample) for name, array in outputs.items()}
-
-
-def _adversarial_weights(network: Network, weights: Mapping[str, Array]) -> dict[str, Array]:
-    plain = {f"{p.name.rpartition('.')[0]}.gamma" for p in network.parameters if p.kind == "running_var"}
-    return {
-        name: array if name in plain else _times(array, network.adversarial.factor(name))
-        for name, array in weights.items()
-    }
 
 
 def _tensors(
@@ -211,12 +203,12 @@ def _adversarial(
 ) -> dict[str, Array]:  # fmt: skip
     adversarial = network.adversarial
     batch, rule = ranks.share(_adversarial_batch(job, change)), adversarial.rule(job.case.optimizer)
-    scaled = {name: _times(array, adversarial.factor(name)) for name, array in weights.items()}
+    scaled = adversarial_weights.of_training(network, weights, job.case.seed)
     used = _normalising(job, network, "adversarial/", scaled, lambda each: build(each, rule), batch)
     found = _as_loaded(_one_step("adversarial", build(used, rule), batch, job.certify.sample), scaled, used)
     if isolation := adversarial.isolation:
         gc.collect()  # the first trainer, before the second is built
-        isolated = _isolated_weights(isolation, weights)
+        isolated = adversarial_weights.isolated(isolation, weights, job.case.seed)
         own = _one_step("isolated", build(isolated, rule), batch, job.certify.sample)
         found |= {
             key: array for key, array in own.items() if "/after" not in key or isolation.shows(key.rpartition("/")[2])
@@ -232,23 +224,6 @@ def _one_step(part: str, trainer: Trainer, batch: batches.Batch, most: int) -> d
     found["loss1"] = _loss(trainer, handle)
     found |= _state(trainer, 1, most)
     return {f"{part}/{key}": array for key, array in found.items()}
-
-
-def _isolated_weights(isolation: Isolation, weights: Mapping[str, Array]) -> dict[str, Array]:
-    return {
-        name: ramp(array, top) if (top := isolation.ramp(name)) else _times(array, isolation.factor(name))
-        for name, array in weights.items()
-    }
-
-
-def _times(array: Array, factor: float) -> Array:
-    return array if factor == 1 else array * array.dtype.type(factor)
-
-
-def ramp(array: Array, top: float) -> Array:
-    """Return evenly spread values between -top and top, of the same shape and dtype. None is zero, where a ReLU has a kink."""
-    places = np.arange(array.size) + 0.25 - array.size / 2
-    return (places * (2 * top / array.size)).reshape(array.shape).astype(array.dtype)
 
 
 def _adversarial_batch(job: Job, change: Any) -> batches.Batch:
@@ -267,9 +242,9 @@ def _inner(
     """
     parts = {"": (weights, _batches(job, change)[0])}
     if job.data.adversarial:
-        factors = {name: _times(array, network.adversarial.factor(name)) for name, array in weights.items()}
-        scaled = _adversarial_weights(network, weights) if job.case.task == INFERENCE else factors
-        parts["adversarial/"] = scaled, _adversarial_batch(job, change)
+        inference = job.case.task == INFERENCE
+        scaled = adversarial_weights.of_inference if inference else adversarial_weights.of_training
+        parts["adversarial/"] = scaled(network, weights, job.case.seed), _adversarial_batch(job, change)
     found = {}
     for part, (start, batch) in parts.items():
         trainer = build(start)

@@ -107,7 +107,7 @@ class Adversarial:
 
     `draw(generator, batch)` makes the batch; without it, floats are N(0, 1) times `scale`, and whole numbers are the lowest and
     the highest that are allowed. `factors` multiply the initial weights, by patterns of their names, of which the first that
-    matches counts; powers of two, so that the products are exact. `clip` replaces the update rule's limit where it clips
+    matches counts (and `adversarial_weights` draws the rest). `clip` replaces the update rule's limit where it clips
     gradients, so that one of the two steps clips and the other does not. `isolation`: weights of one more step with the same
     batch and rule; None: there is none.
     """

@@ -14,7 +14,7 @@ sys.path.insert(0, str(Path(sys.argv[1]).parent))
 import numpy as np
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from steelyard_worker import batches, network, protocol, tensors
+from steelyard_worker import adversarial_weights, batches, network, protocol, tensors
 from steelyard_worker.frameworks import base
 
 # Operators with branches or with a range in which they saturate.
@@ -55,7 +55,7 @@ def main():
         implementation = network.load_implementation(job.workload_folder, job.case.workload, job.case.framework)
         weights = {name: np.array(array) for name, array in tensors.read(Path(job.weights)).items()}
         extreme = described.adversarial
-        scaled = {name: array * np.float32(extreme.factor(name)) for name, array in weights.items()}
+        scaled = adversarial_weights.of_training(described, weights, job.case.seed)
         adversarial = {name: np.array(array) for name, array in tensors.read(Path(job.data.adversarial)).items()}
         parts = {
             "usual": (weights, job.case.optimizer, batches.open_source(job.data).batch(0)),

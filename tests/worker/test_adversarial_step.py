@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from steelyard_worker import certify, network, protocol, tensors
+from steelyard_worker import adversarial_weights, certify, network, protocol, tensors
 from steelyard_worker.case import Case, Optimizer, Settings
 from steelyard_worker.network import Adversarial, Isolation
 from steelyard_worker.protocol import Certify, Data, Job, Refusal
@@ -101,8 +101,9 @@ def test_one_step_starts_from_scaled_weights_with_a_batch_and_a_rule_of_its_own(
     np.testing.assert_array_equal(extreme.given[0]["point"], EXTREME["point"])
     assert len(extreme.given) == 1
     assert found["adversarial/loss1"] == 8
-    assert found["adversarial/after0/head.weight"][0, 0] == 2
-    assert found["adversarial/after1/head.weight"][0, 0] == 3
+    start = found["adversarial/after0/head.weight"][0, 0]
+    assert start == np.float32(0.5) * np.float32(4 * adversarial_weights.draw(0, "head.weight"))
+    assert found["adversarial/after1/head.weight"][0, 0] == start + 1
     assert found["adversarial/after0/head.weight"].dtype == np.float32
     rule = extreme.rule
     assert (rule.learning_rate, rule.epsilon, rule.weight_decay, rule.clip) == (1, 1, 2**-7, 1)
@@ -122,7 +123,7 @@ def test_weights_that_isolate_a_layer_have_a_step_of_their_own_with_the_same_bat
     assert not [key for key in found if key.startswith("isolated/") and "bias" in key]
     assert found["isolated/after0/head.weight"].dtype == isolated.first["head.bias"].dtype == np.float32
     np.testing.assert_allclose(isolated.first["head.bias"], [-10 / 3, -2 / 3, 2], rtol=1e-6)
-    assert found["adversarial/after0/head.weight"][0, 0] == 2
+    assert 1.8 < found["adversarial/after0/head.weight"][0, 0] < 2
     assert found["isolated/loss1"] == found["adversarial/loss1"] == 8
 
 
@@ -142,7 +143,7 @@ def test_of_runs_after_the_first_only_the_distances_from_it_are_saved(tmp_path: 
 
 @pytest.mark.parametrize("count", range(1, 40))
 def test_no_value_of_a_ramp_is_zero_where_a_relu_has_its_kink(count: int) -> None:
-    values = certify.ramp(np.zeros(count, np.float32), 4.0)
+    values = adversarial_weights.ramp(np.zeros(count, np.float32), 4.0)
     assert (abs(values) <= 4).all()
     assert values.all()
     assert (np.diff(values) > 0).all()
@@ -183,7 +184,9 @@ def test_inner_tensors_are_saved_with_sorted_values_for_both_batches(tmp_path: P
     found, built = dumped(tmp_path, adversarial=True, inner=True, trainer=Probed)
     assert set(found) == {"inner/scores", "adversarial/inner/scores"}
     np.testing.assert_array_equal(found["inner/scores"], np.repeat(np.arange(1, 9) * 0.5, 4))
-    np.testing.assert_array_equal(found["adversarial/inner/scores"], np.repeat(np.arange(1, 9) * 16.0, 4))
+    drawn = adversarial_weights.draw(0, "head.weight")
+    expected = np.repeat(np.arange(1, 9) * 16.0 * drawn, 4)
+    np.testing.assert_allclose(found["adversarial/inner/scores"], expected, rtol=1e-6)
     assert not any(each.given for each in built)
 
 

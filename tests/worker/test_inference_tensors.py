@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 import recorded_trials
 
 from steelyard_worker import certify, network, tensors
+from steelyard_worker.adversarial_weights import draw
 from steelyard_worker.case import INFERENCE, NO_OPTIMIZER
 from steelyard_worker.network import Adversarial, batch_norm
 from steelyard_worker.protocol import Certify, Data
@@ -81,5 +83,8 @@ def test_without_data_there_is_one_batch(tmp_path: Path) -> None:
 
 def test_adversarial_scales_of_batch_norms_are_left_out_because_nothing_undoes_them(tmp_path: Path) -> None:
     found, _ = dumped(tmp_path, prepared=False)
-    scaled = 4 * 2 + 2 * 4  # the four tensors of the batch norm as they are, the plain scale times 4
-    assert found["adversarial/inference1/logits"][0, 0] == -1 + scaled
+    seed = recorded_trials.job(tmp_path).case.seed
+    # Two elements each: the four tensors of the batch norm about as they are, the plain scale about four times as large.
+    scaled = 2 * sum(draw(seed, f"norm.{kind}") for kind in ("gamma", "beta", "running_mean", "running_var"))
+    scaled += 2 * 4 * draw(seed, "layer_norm.gamma")
+    assert found["adversarial/inference1/logits"][0, 0] == pytest.approx(-1 + scaled, rel=1e-6)
