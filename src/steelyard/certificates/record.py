@@ -96,6 +96,9 @@ class Certificate:
             message = "This is not a complete certificate of a known format."
             raise ValueError(message)
         del raw["format"]
+        if not isinstance(raw["imported"], dict):
+            message = "The imported files of this certificate are not listed by path."
+            raise ValueError(message)  # noqa: TRY004 - of the file, not of a caller
         if raw.pop("sha256") != digest(raw):
             message = "This certificate was changed after it was written."
             raise ValueError(message)
