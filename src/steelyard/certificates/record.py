@@ -98,7 +98,7 @@ class Certificate:
         del raw["format"]
         if not isinstance(raw["imported"], dict):
             message = "The imported files of this certificate are not listed by path."
-            raise ValueError(message)  # noqa: TRY004 - of the file, not of a caller
+            raise ValueError(message)
         if raw.pop("sha256") != digest(raw):
             message = "This certificate was changed after it was written."
             raise ValueError(message)
