@@ -80,7 +80,7 @@ FILES = {
     "tests/conformance/conftest.py": "",
     "tests/conformance/helper.py": 'FILE = "helper"\n',
     "tests/conformance/script.py": "",
-    "tests/conformance/test_cells.py": TESTS,
+    "tests/conformance/test_scripted_cells.py": TESTS,
 }
 
 
@@ -198,7 +198,7 @@ def test_a_change_of_anything_else_does_not(run: Run, proven: Path, name: str) -
 def test_of_a_tests_file_its_own_code_counts(
     run: Run, proven: Path, text: str, replacement: str, runs: set[str]
 ) -> None:
-    path = proven / "tests" / "conformance" / "test_cells.py"
+    path = proven / "tests" / "conformance" / "test_scripted_cells.py"
     assert path.read_text().count(text) == 1
     path.write_text(path.read_text().replace(text, replacement))
     assert run("use")[0].keys() - {"test_undeclared", "test_another"} == runs
@@ -212,7 +212,7 @@ def test_a_mistake_behind_an_old_key_is_found(run: Run, proven: Path) -> None:
 
 def test_a_key_that_was_edited_by_hand_proves_nothing(run: Run, proven: Path) -> None:
     path = proven / proved.RECORD
-    key = recorded(proven).find(proved.machine(), f"tests/conformance/test_cells.py::{ALPHA}")
+    key = recorded(proven).find(proved.machine(), f"tests/conformance/test_scripted_cells.py::{ALPHA}")
     assert key
     path.write_text(path.read_text().replace(key.key, key.key[::-1]))
     assert run("use")[0].keys() == {ALPHA, "test_undeclared"}
@@ -237,7 +237,7 @@ def test_a_damaged_record_proves_nothing(run: Run, proven: Path, damaged: str) -
 @pytest.mark.parametrize("damage", ['key = ""', "key = 1", 'key = "a", more = 1', 'date = "2026-01-01"'])
 def test_a_damaged_line_counts_as_missing(run: Run, proven: Path, damage: str) -> None:
     lines = (proven / proved.RECORD).read_text().splitlines()
-    name = f'"tests/conformance/test_cells.py::{ALPHA}"'
+    name = f'"tests/conformance/test_scripted_cells.py::{ALPHA}"'
     assert sum(line.startswith(name) for line in lines) == 1
     changed = [f"{name} = {{ {damage} }}" if line.startswith(name) else line for line in lines]
     (proven / proved.RECORD).write_text("\n".join(changed))
@@ -247,7 +247,7 @@ def test_a_damaged_line_counts_as_missing(run: Run, proven: Path, damage: str) -
 def test_the_sample_runs_whatever_the_record_says(run: Run, proven: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A mistake that no key shows: the record has the key of the wrong code. It is found, and stays found when the sample moves on."""
     (proven / "src/steelyard_worker/workloads/line/beta.py").write_text("# wrong\n")
-    name = f"tests/conformance/test_cells.py::{BETA}"
+    name = f"tests/conformance/test_scripted_cells.py::{BETA}"
     run("use", code=1)
     local, _ = Record.read(cache_folder() / proved.LOCAL)
     failed = local.find(proved.machine(), name)
@@ -277,7 +277,7 @@ def test_what_passed_here_is_not_repeated_here_and_added_without_running(run: Ru
 
 
 def test_everything_is_proved_anew_and_what_failed_or_is_gone_leaves_the_record(run: Run, proven: Path) -> None:
-    machine, name = proved.machine(), "tests/conformance/test_cells.py::"
+    machine, name = proved.machine(), "tests/conformance/test_scripted_cells.py::"
     more = {each: Entry("0", "2026-01-01", 1) for each in (f"{name}test_gone", "tests/gone.py::test_gone")}
     recorded(proven).changed(machine, more).write(proven / proved.RECORD)
     (proven / "src/steelyard_worker/workloads/line/beta.py").write_text("# wrong\n")
@@ -290,12 +290,12 @@ def test_everything_is_proved_anew_and_what_failed_or_is_gone_leaves_the_record(
 def test_a_skipped_test_has_shown_nothing(run: Run, root: Path) -> None:
     (root / "src/steelyard_worker/workloads/line/beta.py").write_text("# skip\n")
     assert run("anew")[0][BETA] == "SKIPPED"
-    assert recorded(root).names(proved.machine()) == {f"tests/conformance/test_cells.py::{ALPHA}"}
+    assert recorded(root).names(proved.machine()) == {f"tests/conformance/test_scripted_cells.py::{ALPHA}"}
     assert run("use")[0].keys() == {BETA, "test_undeclared"}
 
 
 def test_a_test_that_rests_on_something_else_is_not_recorded(run: Run, root: Path) -> None:
-    path = root / "tests" / "conformance" / "test_cells.py"
+    path = root / "tests" / "conformance" / "test_scripted_cells.py"
     text = path.read_text().replace("def test_cell(framework):", "def test_cell(framework, record_property):")
     path.write_text(
         text.replace("    found =", f'    record_property("{proved.UNRECORDED}", "an arbiter")\n    found =')
