@@ -6,6 +6,7 @@ differ by far more than rounding does, and what changes no loss changes no train
 """
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 from steelyard.errors import UserError
@@ -52,12 +53,21 @@ def not_compared(trial: Trial, certificate: dict[str, Any]) -> str:
 
 
 def _of_outputs(trial: Trial, certificate: dict[str, Any]) -> str:
+    odd = odd_output(trial.outputs, certificate)
+    return f"The {odd}. {DIFFERS}" if odd else ""
+
+
+def odd_output(found: Mapping[str, float], certificate: dict[str, Any]) -> str:
+    """Return the first output of an inference whose fingerprint is not the certified one, in words; empty where all are.
+
+    `found`: fingerprints by batch and output, such as `inference1/logits`.
+    """
     for key, exact in certificate["outputs"].items():
-        found, limit = trial.outputs.get(key, math.nan), certificate["output_limits"][key]
-        if not abs(found - exact) <= limit:
+        value, limit = found.get(key, math.nan), certificate["output_limits"][key]
+        if not abs(value - exact) <= limit:
             batch, _, name = key.removeprefix("inference").partition("/")
             return (
-                f"The output {name} of batch {batch} is not the certified one: its fingerprint is {found:.7g} instead of "
-                f"{exact:.7g} (within {limit:.1g}). {DIFFERS}"
+                f"output {name} of batch {batch} is not the certified one: its fingerprint is {value:.7g} instead of "
+                f"{exact:.7g} (within {limit:.1g})"
             )
     return ""
