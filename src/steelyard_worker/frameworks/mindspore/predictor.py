@@ -81,12 +81,14 @@ class Predictor:
 
     def inner(self, batch: Tensors, names: Collection[str]) -> dict[str, Array]:
         """Run forward in the mode of the cell, always in PyNative mode; the output of a cell counts under the cell's name."""
+        mode = mindspore.get_context("mode")
         mindspore.set_context(mode=mindspore.PYNATIVE_MODE)
         with probes.collected() as found:
             for name, cell in self._cell.cells_and_names():
                 if name in names:
                     cell.register_forward_hook(partial(_keep, name))
             self._cell(*batch[: len(self._implementation.INPUTS)])
+        mindspore.set_context(mode=mode)  # settings of the process must stay as they were
         return {name: to_numpy(found[name]) for name in found.keys() & names}
 
     def export(self, batch: Tensors, path: Path) -> Signature:
