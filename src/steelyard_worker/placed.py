@@ -38,7 +38,8 @@ def arrays(batch: Any) -> list[Array] | None:
 def _array(leaf: Any) -> Array:
     if hasattr(leaf, "asnumpy"):  # MindSpore, MXNet
         return np.asarray(leaf.asnumpy())
-    if hasattr(leaf, "cpu"):  # PyTorch: what lies on a device must be copied first
+    # PyTorch: what lies on a device must be copied first. MXNet's arrays have `detach` alone, and TensorFlow's `cpu`.
+    if hasattr(leaf, "detach") and hasattr(leaf, "cpu"):
         leaf = leaf.detach().cpu()
     return np.asarray(leaf.numpy() if hasattr(leaf, "numpy") else leaf)
 

@@ -251,6 +251,22 @@ class Native:
         return self
 
 
+class WithCpu:
+    """An array as TensorFlow's: it has `cpu`, but no `detach`."""
+
+    def cpu(self) -> WithCpu:
+        return self
+
+    def numpy(self) -> Any:
+        return np.array([4])
+
+
+def test_an_array_that_only_has_a_copy_on_the_host_is_read() -> None:
+    found = placed.arrays([WithCpu()])
+    assert found is not None
+    assert [each.tolist() for each in found] == [[4]]
+
+
 def test_batches_of_any_framework_are_read_in_their_order() -> None:
     found = placed.arrays({"a": Native([1]), "b": (Native([2], "numpy"), [np.array([3])])})
     assert found is not None

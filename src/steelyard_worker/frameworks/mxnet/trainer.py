@@ -93,9 +93,10 @@ class Trainer(Predictor):
         nd.waitall()
         for name, parameter in self._named.items():
             array = np.asarray(weights[name], parameter.dtype, order="C")
-            # Not `set_data`, which Gluon refuses for parameters that servers update.
+            # Not `set_data`, which Gluon refuses for parameters that servers update. Through an array of MXNet, because NumPy's
+            # cannot be copied into one that lies in oneDNN's layout, as weights of convolutions do after a forward pass.
             for each in parameter.list_data():
-                each[:] = array
+                nd.array(array, each.context, each.dtype).copyto(each)
         self._statistics.restart()
         self.rule = self._make_rule()
         if self._drops:

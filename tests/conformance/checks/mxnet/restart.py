@@ -4,10 +4,13 @@ from contextlib import contextmanager
 from types import SimpleNamespace
 from unittest import mock
 
+import tomllib
 from mxnet import gluon
 
 from checks import restarts
+from checks.mxnet.layers import WORKLOADS
 from checks.mxnet.shared import KNOBS
+from steelyard_worker import network
 from steelyard_worker.case import Settings
 from steelyard_worker.frameworks.mxnet import layers
 from steelyard_worker.frameworks.mxnet.blocks import ConvBlock
@@ -78,3 +81,18 @@ def check_devices_and_parts_of_a_network_begin_again():
                 restarts.check_restart(SUBJECT, Made("hybridized", made), remembering, restarts.RULES[rule], rates)
             except AssertionError as error:
                 raise AssertionError(f"{name}, {rule}: {error}") from error
+
+
+def check_weights_in_the_layout_of_onednn_are_set_back():
+    """A forward pass in inference mode leaves weights of convolutions in it, and NumPy's arrays cannot be copied there."""
+    preset = tomllib.loads((WORKLOADS / "resnet18" / "spec.toml").read_text())["presets"]["digits"]
+    sizes = preset["sizes"] | {"batch": 4}
+    subject = restarts.Subject(
+        network.load(WORKLOADS / "resnet18", "mxnet"), network.describe(WORKLOADS / "resnet18", sizes), sizes
+    )
+    trainer = subject.built(Made("hybridized"), restarts.PLAIN)
+    trainer.step(trainer.put(subject.batches[0]))
+    trainer.outputs(trainer.put(subject.batches[0]))
+    trainer.restart(subject.weights)
+    for name, array in trainer.state().items():
+        assert (array == subject.weights[name]).all(), name
