@@ -40,7 +40,7 @@ COMPARED_BATCHES = 3
 
 
 @dataclass(frozen=True)
-class Again:
+class EndCheck:
     """What was computed once more (see the event `end-check`), or why nothing was."""
 
     losses: list[float] = field(default_factory=list)
@@ -121,7 +121,7 @@ def set_back(job: Job, trainer: Trainer, ranks: Ranks) -> str:
     return next(filter(None, ranks.gathered(reason)), "")
 
 
-def trained_again(job: Job, network: Network, trainer: Trainer, ranks: Ranks, steps: int) -> Again:
+def trained_again(job: Job, network: Network, trainer: Trainer, ranks: Ranks, steps: int) -> EndCheck:
     """Do the first `steps` steps of its certificate with a trainer that was set back; called on all ranks.
 
     The first rank returns what all of them found. Refusal: a loss or a change is not finite.
@@ -140,10 +140,10 @@ def trained_again(job: Job, network: Network, trainer: Trainer, ranks: Ranks, st
     if ranks.leads:
         _check_finite(losses, found)
     written = {name: distances.written(values) for name, values in found.items()}
-    return Again([float(loss) for loss in losses], written, unequal)
+    return EndCheck([float(loss) for loss in losses], written, unequal)
 
 
-def inferred_again(job: Job, predictor: Predictor) -> Again:
+def inferred_again(job: Job, predictor: Predictor) -> EndCheck:
     """Compute the first outputs once more, on newly placed batches. Refusal: one is not finite."""
     found = dict[str, float]()
     for number, batch in enumerate(certify.certified_batches(job, CHECKED_BATCHES if job.data.prepared else 1), 1):
@@ -154,7 +154,7 @@ def inferred_again(job: Job, predictor: Predictor) -> Again:
                     f"At the end of the process, the output {name} of batch {number} has values that are not finite."
                 )
                 raise Refusal("nan-output", message)
-    return Again(outputs=found)
+    return EndCheck(outputs=found)
 
 
 def compared_batches(trainer: Any, feed: Iterator[Any], source: batches.Source, fetched: int) -> Compared:

@@ -84,7 +84,7 @@ def measure_inference(
 def _infer_again(job: Job, session: measure.Session, predictor: Predictor) -> None:
     """Compute the first outputs once more, after everything else."""
     if reason := end_check.reason_against(job, predictor, session.ranks):
-        end_check.Again(not_checked=reason).write(session.events)
+        end_check.EndCheck(not_checked=reason).write(session.events)
         return
     began = timing.monotonic()
     found = end_check.inferred_again(job, predictor)

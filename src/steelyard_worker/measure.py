@@ -202,22 +202,22 @@ class Session:
     def train_again(self, job: Job) -> None:
         """Do the first certified steps once more, with the trainer that was timed, after everything else."""
         if reason := end_check.reason_against(job, self.trainer, self.ranks):
-            end_check.Again(not_checked=reason).write(self.events)
+            end_check.EndCheck(not_checked=reason).write(self.events)
             return
         elapsed_s = (self.clock() - job.spawned_ns) / 1e9 if job.spawned_ns else math.inf
         steps = end_check.affordable_steps(job.certify.steps, self.latest_s, elapsed_s)
         if reason := end_check.left_to_the_first_round(job.round, steps, self.latest_s, elapsed_s):
-            end_check.Again(not_checked=reason).write(self.events)
+            end_check.EndCheck(not_checked=reason).write(self.events)
             return
         began = monotonic()
         self.ranks.announce((BACK,))
         if reason := end_check.set_back(job, self.trainer, self.ranks):
-            end_check.Again(not_checked=reason).write(self.events)
+            end_check.EndCheck(not_checked=reason).write(self.events)
             return
         self.ranks.announce((AGAIN, steps))
         self._train_again_together(job, steps).write(self.events, monotonic() - began)
 
-    def _train_again_together(self, job: Job, steps: int) -> end_check.Again:
+    def _train_again_together(self, job: Job, steps: int) -> end_check.EndCheck:
         found = end_check.trained_again(job, self.network, self.trainer, self.ranks, steps)
         self.recorder.peaks.end_aside(end_check.PHASE)
         return found

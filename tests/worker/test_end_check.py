@@ -37,9 +37,9 @@ def right(tmp_path_factory: pytest.TempPathFactory) -> Trial:
 @pytest.fixture(scope="module")
 def certificate(right: Trial) -> dict[str, Any]:
     """The certificate of a process whose first steps are right: its losses, and the changes of its tensors in two steps."""
-    assert right.again is not None
+    assert right.end_check is not None
     losses = right.first_losses(5)
-    updates = {name: list(values) for name, values in right.again.changes.items()}
+    updates = {name: list(values) for name, values in right.end_check.changes.items()}
     limits = dict.fromkeys(updates, 1e-5)
     return {"losses": losses, "loss_limits": [1e-6] * 5, "updates": updates, "update_limits": limits}
 
@@ -49,12 +49,15 @@ def faulty(folder: Path, fault: str) -> Trial:
 
 
 def test_the_steps_at_the_end_have_the_losses_of_the_first_ones(right: Trial) -> None:
-    assert right.again is not None
-    assert list(right.again.losses) == right.first_losses(5)
-    assert len(set(right.again.losses)) == 5
-    assert {name: len(values) for name, values in right.again.changes.items()} == {"head.weight": 16, "head.bias": 3}
-    assert all(any(values) for values in right.again.changes.values())
-    assert (right.again.unequal, right.again.not_checked) == ("", "")
+    assert right.end_check is not None
+    assert list(right.end_check.losses) == right.first_losses(5)
+    assert len(set(right.end_check.losses)) == 5
+    assert {name: len(values) for name, values in right.end_check.changes.items()} == {
+        "head.weight": 16,
+        "head.bias": 3,
+    }
+    assert all(any(values) for values in right.end_check.changes.values())
+    assert (right.end_check.unequal, right.end_check.not_checked) == ("", "")
 
 
 def test_what_is_recorded_of_the_steps_that_were_timed_has_no_part_of_the_end(right: Trial) -> None:
@@ -74,16 +77,16 @@ def test_the_changes_are_those_of_two_steps(right: Trial, tmp_path: Path) -> Non
         chance = np.exp(logits) / np.exp(logits).sum(1, keepdims=True)
         slope = (chance - np.eye(3)[batch["label"]]) / len(logits)
         weight, bias = weight - 0.1 * slope.T @ batch["point"], bias - 0.1 * slope.sum(0)
-    assert right.again is not None
-    assert right.again.changes["head.bias"] == pytest.approx(bias.tolist(), rel=1e-5)
-    assert right.again.changes["head.weight"] == pytest.approx(distances.sampled(weight, 16).tolist(), rel=1e-5)
+    assert right.end_check is not None
+    assert right.end_check.changes["head.bias"] == pytest.approx(bias.tolist(), rel=1e-5)
+    assert right.end_check.changes["head.weight"] == pytest.approx(distances.sampled(weight, 16).tolist(), rel=1e-5)
 
 
 def test_a_right_process_deviates_in_nothing(right: Trial, certificate: dict[str, Any]) -> None:
     assert judged.not_checked(right, certificate) == ""
     assert judged.batches_not_checked(right) == ""
     assert judged.deviation(right, certificate) == ""
-    (handed,) = right.handed
+    (handed,) = right.batch_checks
     assert (handed.input, handed.compared, handed.differs) == ("pipeline", 3, 0)
     assert handed.fetched == sum(block.steps for block in right.blocks if block.input == "pipeline") > 20
 
@@ -108,9 +111,9 @@ def test_a_mistake_after_the_certified_steps_is_noticed(
 def test_an_update_that_no_loss_shows_is_noticed_by_the_first_tensor_that_it_changes(
     right: Trial, certificate: dict[str, Any]
 ) -> None:
-    assert right.again is not None
-    changes = {name: tuple(1.5 * each for each in values) for name, values in right.again.changes.items()}
-    found = replace(right, again=replace(right.again, changes=changes))
+    assert right.end_check is not None
+    changes = {name: tuple(1.5 * each for each in values) for name, values in right.end_check.changes.items()}
+    found = replace(right, end_check=replace(right.end_check, changes=changes))
     sentence = judged.deviation(found, certificate)
     assert sentence.startswith(
         "At the end of the process, certified steps change the tensor 'head.weight' by something else"
@@ -122,12 +125,12 @@ def test_an_update_that_no_loss_shows_is_noticed_by_the_first_tensor_that_it_cha
 def test_a_tensor_that_is_no_longer_trained_is_noticed_however_much_the_certificate_allows(
     right: Trial, certificate: dict[str, Any]
 ) -> None:
-    assert right.again is not None
+    assert right.end_check is not None
     chaotic = certificate | {"update_limits": dict.fromkeys(certificate["updates"], 0.6)}
-    frozen = {**right.again.changes, "head.weight": (0.0,) * 16}
+    frozen = {**right.end_check.changes, "head.weight": (0.0,) * 16}
     assert judged.deviation(right, chaotic) == ""
     assert "change the tensor 'head.weight'" in judged.deviation(
-        replace(right, again=replace(right.again, changes=frozen)), chaotic
+        replace(right, end_check=replace(right.end_check, changes=frozen)), chaotic
     )
 
 
@@ -142,8 +145,8 @@ def test_signs_of_a_few_elements_may_differ() -> None:
 
 
 def test_ranks_that_have_drifted_apart_are_noticed(right: Trial, certificate: dict[str, Any]) -> None:
-    assert right.again is not None
-    apart = replace(right, again=replace(right.again, unequal="head.bias"))
+    assert right.end_check is not None
+    apart = replace(right, end_check=replace(right.end_check, unequal="head.bias"))
     assert "change the tensor 'head.bias' differently in its ranks." in judged.deviation(apart, certificate)
 
 
@@ -180,7 +183,7 @@ def test_a_trainer_may_refuse_to_be_set_back_as_unsupported_only(right: Trial) -
 
 
 def test_a_record_without_these_events_is_not_checked(right: Trial, certificate: dict[str, Any]) -> None:
-    old = replace(right, again=None, handed=())
+    old = replace(right, end_check=None, batch_checks=())
     assert judged.not_checked(old, certificate) == "nothing was computed once more at the end"
     assert judged.batches_not_checked(old) == "the process did not look"
     assert judged.deviation(old, certificate) == ""
@@ -228,7 +231,7 @@ def test_whole_epochs_end_with_the_certified_steps_too(tmp_path: Path, certifica
     found = trained("epochs:3", tmp_path / "trial", points(tmp_path))
     assert judged.not_checked(found, certificate) == ""
     assert judged.deviation(found, certificate) == ""
-    assert [(each.fetched, each.differs) for each in found.handed] == [(12, 0)]
+    assert [(each.fetched, each.differs) for each in found.batch_checks] == [(12, 0)]
     wrong = trained("epochs:3", tmp_path / "wrong", points(tmp_path / "wrong-data"), fault="repeat")
     assert "Batch 13 of the input pipeline is not the one" in judged.deviation(wrong, certificate)
 

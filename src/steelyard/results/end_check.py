@@ -40,11 +40,11 @@ def not_checked(trial: Trial, certificate: dict[str, Any]) -> str:
     """Return why the end of a trial is not compared with its certificate, as the end of a sentence; empty where it is."""
     if reason := not_compared(trial, certificate):
         return reason
-    if trial.again is None:
+    if trial.end_check is None:
         return "nothing was computed once more at the end"
-    if trial.again.not_checked:
-        return trial.again.not_checked
-    found = trial.again.outputs if trial.job.case.task == INFERENCE else trial.again.losses
+    if trial.end_check.not_checked:
+        return trial.end_check.not_checked
+    found = trial.end_check.outputs if trial.job.case.task == INFERENCE else trial.end_check.losses
     return "" if found else "nothing was computed once more at the end"
 
 
@@ -52,13 +52,13 @@ def batches_not_checked(trial: Trial) -> str:
     """Return why the batches of a trial's input pipeline are not compared with the order at its end; empty where they are."""
     if not any(block.input == "pipeline" for block in trial.blocks):
         return ""
-    if not trial.handed:
+    if not trial.batch_checks:
         return "the process did not look"
-    return next((each.not_checked for each in trial.handed if each.not_checked), "")
+    return next((each.not_checked for each in trial.batch_checks if each.not_checked), "")
 
 
 def _of_batches(trial: Trial) -> str:
-    for each in trial.handed:
+    for each in trial.batch_checks:
         if each.differs:
             return (
                 f"Batch {each.differs} of the input pipeline is not the one that the order has there. {OTHER_BATCHES}"
@@ -67,8 +67,8 @@ def _of_batches(trial: Trial) -> str:
 
 
 def _of_losses(trial: Trial, certificate: dict[str, Any]) -> str:
-    assert trial.again is not None
-    expected = zip(trial.again.losses, certificate["losses"], certificate["loss_limits"], strict=False)
+    assert trial.end_check is not None
+    expected = zip(trial.end_check.losses, certificate["losses"], certificate["loss_limits"], strict=False)
     for step, (loss, exact, limit) in enumerate(expected, 1):
         if not abs(loss - exact) <= limit:
             return (
@@ -79,18 +79,18 @@ def _of_losses(trial: Trial, certificate: dict[str, Any]) -> str:
 
 
 def _of_ranks(trial: Trial) -> str:
-    assert trial.again is not None
-    if not trial.again.unequal:
+    assert trial.end_check is not None
+    if not trial.end_check.unequal:
         return ""
-    changed = f"certified steps change the tensor '{trial.again.unequal}' differently in its ranks"
+    changed = f"certified steps change the tensor '{trial.end_check.unequal}' differently in its ranks"
     return f"At the end of the process, {changed}. {DIFFERS}"
 
 
 def _of_updates(trial: Trial, certificate: dict[str, Any]) -> str:
-    assert trial.again is not None
+    assert trial.end_check is not None
     for name, exact in certificate.get("updates", {}).items():
         limit = min(MOST, SAMPLING * certificate["update_limits"][name])
-        off = distance(trial.again.changes.get(name, ()), exact)
+        off = distance(trial.end_check.changes.get(name, ()), exact)
         if not off <= limit:
             return (
                 f"At the end of the process, certified steps change the tensor '{name}' by something else than in the certified "
@@ -111,6 +111,6 @@ def distance(found: tuple[float, ...], exact: list[float]) -> float:
 
 
 def _of_outputs(trial: Trial, certificate: dict[str, Any]) -> str:
-    assert trial.again is not None
-    odd = odd_output(trial.again.outputs, certificate)
+    assert trial.end_check is not None
+    odd = odd_output(trial.end_check.outputs, certificate)
     return f"At the end of the process, the {odd}. {DIFFERS}" if odd else ""

@@ -96,7 +96,7 @@ class Imported:
 
 
 @dataclass(frozen=True)
-class Again:
+class EndCheck:
     """What the trainer or predictor that was timed computed once more at the end: the certified steps, or the first outputs.
 
     `losses`: of the certified steps, from the first. `changes`: of some elements of each tensor in two steps. `unequal`: the
@@ -113,7 +113,7 @@ class Again:
 
 
 @dataclass(frozen=True)
-class Handed:
+class BatchCheck:
     """Batches of an input pipeline after the `fetched` that it had handed out, compared with those of the order.
 
     `differs`: the first that is another one, counted from 1; 0: none. `not_checked`: why none was compared; empty: some were.
@@ -248,7 +248,7 @@ class Watched:
 # Event -> what a trial needs of it. Other events are for others.
 EVENTS: dict[str, Any] = {
     "hello": Hello, "applied": Applied, "phase": Phase, "samples": Block, "epoch": Shapes, "evaluated": Evaluated,
-    "outputs": Outputs, "end-check": Again, "batches": Handed, "imported": Imported,
+    "outputs": Outputs, "end-check": EndCheck, "batches": BatchCheck, "imported": Imported,
     "exchanged": Exchanged, "memory": Memory, "profiled": Profiled, "graph": GraphStage,
     "all-reduce": Reduced, "staleness": Staleness, "warning": Warned, "error": Error, "done": Done,
     protocol.WATCHED: Watched,

@@ -10,15 +10,15 @@ import numpy as np
 from steelyard.errors import UserError
 from steelyard.results import ranks
 from steelyard.results.events import (
-    Again,
     Applied,
+    BatchCheck,
     Block,
     Done,
+    EndCheck,
     Error,
     Evaluated,
     Exchanged,
     GraphStage,
-    Handed,
     Hello,
     Imported,
     Memory,
@@ -72,8 +72,8 @@ class Trial:
     phase, such as `import` or `counted`. `others`: the records of the other ranks; None where one of them cannot be used.
     `imported`: path -> SHA-256 of what was imported from elsewhere (`results.imported`); None where that was not recorded.
     `watched`: what the launcher saw of the process; None where it did not watch.
-    `again`: what was computed once more at the end, and `handed` the last batches of input pipelines beside the order; None and
-    empty where the process did not look.
+    `end_check`: what was computed once more at the end, and `batch_checks` the last batches of input pipelines beside the
+    order; None and empty where the process did not look.
     """
 
     folder: Path
@@ -101,8 +101,8 @@ class Trial:
     others: "tuple[Trial, ...] | None" = ()
     imported: dict[str, str] | None = None
     watched: Watched | None = None
-    again: Again | None = None
-    handed: tuple[Handed, ...] = ()
+    end_check: EndCheck | None = None
+    batch_checks: tuple[BatchCheck, ...] = ()
 
     @property
     def batch(self) -> int:
@@ -311,10 +311,10 @@ def replay(folder: Path, job: Job, events: Iterable[dict[str, Any]]) -> Trial:
                 outputs |= {f"inference{batch}/{name}": value for name, value in fingerprints.items()}
             case Imported(files):
                 found["imported"] = files
-            case Again() as again:
-                found["again"] = again
-            case Handed() as handed:
-                found["handed"] = (*found.get("handed", ()), handed)
+            case EndCheck() as ended:
+                found["end_check"] = ended
+            case BatchCheck() as compared:
+                found["batch_checks"] = (*found.get("batch_checks", ()), compared)
             case Exchanged() as exchanged:
                 found["exchanged"] = exchanged
             case Profiled() as profiled:
