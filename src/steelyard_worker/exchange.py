@@ -84,7 +84,7 @@ def export(
         if not number and job.compared:
             expected = _outputs(job, predictor)
         held = digest(predictor.state())
-        if held in files:  # some networks have no adversarial weights
+        if held in files:  # factors do not change a network without weights, or one whose weights are zero
             continue
         signature = write(predictor, predictor.put(sample), path)
         found = files[held] = Exported(path.name, sha256(path), signature)
