@@ -1,4 +1,4 @@
-"""The weights of the steps with the adversarial batch: initial ones times factors that are drawn.
+"""The weights that a certificate computes with beside the initial ones, which they are times factors that are drawn.
 
 Nothing of them can be recognised: a tensor that were its initial one, or a power of two times it, would tell an implementation
 that it is being certified. Draws are hashes, not random numbers of NumPy, so that they are the same in every version of it.
@@ -31,12 +31,37 @@ def of_training(network: Network, weights: Mapping[str, Array], seed: int) -> di
 
 
 def of_inference(network: Network, weights: Mapping[str, Array], seed: int) -> dict[str, Array]:
-    """Return the weights of the adversarial batch of an inference: without the factors that only batch statistics undo."""
+    """Return the weights of the adversarial batch of an inference: without the factors that only batch statistics undo.
+
+    Variances are small, as in `of_evaluation`.
+    """
     plain = {f"{p.name.rpartition('.')[0]}.gamma" for p in network.parameters if p.kind == "running_var"}
     return {
         name: _times(array, 1.0 if name in plain else network.adversarial.factor(name), seed, name)
-        for name, array in weights.items()
+        for name, array in _with_small_variances(network, weights).items()
     }
+
+
+def of_evaluation(network: Network, weights: Mapping[str, Array], seed: int) -> dict[str, Array]:
+    """Return weights with which the outputs of an inference show the epsilon of every normalisation.
+
+    A running variance is about as large as the epsilon, and its batch norm's scale smaller by the same factor as what is divided,
+    so that outputs are about those of the initial weights. Layer norms: see `Network.small_variances`.
+    """
+    return {name: _times(array, 1.0, seed, name) for name, array in _with_small_variances(network, weights).items()}
+
+
+def _with_small_variances(network: Network, weights: Mapping[str, Array]) -> dict[str, Array]:
+    found = {name: _multiplied(array, network.small_variance_factor(name)) for name, array in weights.items()}
+    epsilon = network.norm_epsilon
+    for each in network.parameters:
+        scale = f"{each.name.rpartition('.')[0]}.gamma"
+        if each.kind == "running_var" and scale in weights:
+            usual = weights[each.name].astype(np.float64)
+            small = usual * (epsilon / usual.mean()) if usual.any() else usual
+            found[each.name] = small.astype(weights[each.name].dtype)
+            found[scale] = _multiplied(weights[scale], np.sqrt((small + epsilon) / (usual + epsilon)))
+    return found
 
 
 def isolated(isolation: Isolation, weights: Mapping[str, Array], seed: int) -> dict[str, Array]:
@@ -60,5 +85,9 @@ def draw(seed: int, name: str) -> float:
 
 
 def _times(array: Array, factor: float, seed: int, name: str) -> Array:
+    return _multiplied(array, factor * draw(seed, name))
+
+
+def _multiplied(array: Array, factor: Any) -> Array:
     # In the array's own precision, so that the reference gets exactly the same numbers as the candidate.
-    return np.asarray(array * array.dtype.type(factor * draw(seed, name)), array.dtype)
+    return np.asarray(array * np.asarray(factor, array.dtype), array.dtype)

@@ -42,7 +42,8 @@ def dump(
     Of all perturbations but the first, it has how far each tensor is from that of the first one (`distances.of_run`), a number:
     the tensors of a large network fill a disk. Several ranks compute their shares, and the first joins and writes them.
 
-    Of a training it has output/*, loss, grad/*, loss1..k, after0|1|2|<k>/*, inference/*; adversarial/loss1 and
+    Of a training it has output/*, evaluation/* (outputs in inference, with `adversarial_weights.of_evaluation`), loss, grad/*,
+    loss1..k, after0|1|2|<k>/*, inference/*; adversarial/loss1 and
     adversarial/after0|1/* of one step with the network's adversarial weights, batch and update rule; if it has weights that
     isolate layers, isolated/loss1 and isolated/after0|1/* of the tensors of those. Of an inference it has
     after0/*, inference1..k/*, and adversarial/inference1/* with the network's adversarial weights and batch.
@@ -68,6 +69,8 @@ def dump(
             "fingerprints": {key: fingerprint(array) for key, array in found.items() if key.startswith("inference")},
         }  # fmt: skip
         gc.collect()
+        if job.case.task != INFERENCE and not job.certify.inner and not job.certify.distinct:
+            found |= _evaluation(job, network, changed, build, change, ranks)
         if job.data.adversarial and not job.certify.inner:
             found |= compute_adversarial(job, network, changed, build, change, ranks)
         found = ranks.joined_tensors(found)
@@ -118,6 +121,18 @@ def _outputs(
     for number, batch in enumerate(feed if job.data.prepared else feed[:1], 1):
         outputs = predictor.outputs(predictor.put(batch))
         found |= {f"inference{number}/{name}": sampled(array, job.certify.sample) for name, array in outputs.items()}
+    return found
+
+
+def _evaluation(
+    job: Job, network: Network, weights: Mapping[str, Array], build: Build, change: Any, ranks: Ranks
+) -> dict[str, Array]:  # fmt: skip
+    """Return the outputs of the first batch in inference, where nothing is summed over the batch."""
+    trainer = build(adversarial_weights.of_evaluation(network, weights, job.case.seed))
+    outputs = trainer.outputs(trainer.put(ranks.share(_batches(job, change)[0])))
+    found = {f"evaluation/{name}": np.array(array) for name, array in outputs.items()}
+    del trainer, outputs
+    gc.collect()  # before the next trainer is built
     return found
 
 

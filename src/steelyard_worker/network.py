@@ -164,7 +164,8 @@ class Network:
     says so, as the names of their tensors begin. Empty where there are none, or nothing is differentiated in them.
     `probes` names inner tensors in the order of the forward pass. After a certificate was rejected, they are compared, so that
     the first one that differs can be named (see `steelyard_worker.probes`).
-    `norm_epsilon`: what batch norms add to a variance.
+    `norm_epsilon`: what batch norms add to a variance. `small_variances`: factors of initial weights, as in `Adversarial`, with
+    which layer norms see variances that are nearly as small as their epsilon, and outputs stay about what they are.
     """
 
     parameters: tuple[Parameter, ...]
@@ -185,6 +186,7 @@ class Network:
     mean_over: str = "samples"
     likelihood: bool = False
     norm_epsilon: float = 1e-5
+    small_variances: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def ranked_by(self) -> str:
@@ -207,6 +209,10 @@ class Network:
     def forward_flops(self) -> int:
         """FLOPs of one sample's forward pass."""
         return 2 * self.macs
+
+    def small_variance_factor(self, name: str) -> float:
+        """Return what the initial weights of a parameter are multiplied by where layer norms shall see small variances."""
+        return _first(self.small_variances, name, 1.0)
 
 
 def _first(numbers: Mapping[str, float], name: str, otherwise: float) -> float:

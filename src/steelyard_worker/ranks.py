@@ -258,7 +258,7 @@ def _is_loss(name: str) -> bool:
 
 
 def _is_output(name: str) -> bool:
-    return name.startswith(("output/", "inference"))
+    return name.startswith(("output/", "evaluation/", "inference"))
 
 
 def _equal(name: str, arrays: Mapping[int, Array]) -> Array:

@@ -48,6 +48,7 @@ def dumps(seed: int = 0, amplified: float = 3.0, network: Network = NETWORK) -> 
             start = reference[f"{part}/after0/{parameter.name}"] = generator.standard_normal(parameter.shape)
             moved = parameter.trainable or parameter.name in NOISY
             reference[f"{part}/after1/{parameter.name}"] = start + moved * generator.standard_normal(parameter.shape)
+    reference["evaluation/logits"] = np.random.default_rng([seed, 1]).standard_normal((4, 2))
     return [reference, *(_noisy(reference, amplified, generator) for _ in range(2))]
 
 

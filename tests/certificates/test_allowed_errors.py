@@ -11,6 +11,7 @@ import synthetic
 from synthetic import FLOAT32, NETWORK, dumps, error_of, judged, scales_of
 
 from steelyard.certificates import judge
+from steelyard.certificates.causes import CAUSES, UNDECLARED_LIKELIHOOD
 from steelyard.certificates.method import (
     LIMIT,
     correction_roundings,
@@ -19,7 +20,6 @@ from steelyard.certificates.method import (
     small_batch,
 )
 from steelyard.certificates.scales import measure_changes
-from steelyard.certificates.sentences import CAUSES, UNDECLARED_LIKELIHOOD
 from steelyard.errors import UserError
 from steelyard_worker.case import Optimizer
 from steelyard_worker.network import Input, Parameter
@@ -228,7 +228,13 @@ def test_a_sum_over_a_parameters_columns_or_rows_may_be_the_longest(
 def test_the_resolution_is_the_error_that_each_stage_can_detect() -> None:
     found = judged(dumps(amplified=3.0), dumps()[0])
     assert found.resolution["gradients"] == pytest.approx(LIMIT * 3.0 * 2.0**-24, rel=0.2)
-    assert list(found.resolution)[:4] == ["initial state", "after 1 step", "outputs", "loss"]
+    assert list(found.resolution)[:5] == [
+        "initial state",
+        "after 1 step",
+        "outputs",
+        "inference before training",
+        "loss",
+    ]
 
 
 def test_noise_is_at_least_that_of_float32_and_larger_for_coarser_precisions() -> None:

@@ -15,13 +15,13 @@ import synthetic
 from planned import REFERENCES, changed, fill, filled, undecided, write_error
 
 from steelyard.certificates import record, references
+from steelyard.certificates.causes import CAUSES
 from steelyard.certificates.conclusion import conclude, next_tasks
 from steelyard.certificates.dumps import read
 from steelyard.certificates.evidence import Evidence
 from steelyard.certificates.method import LIMIT, VERSION, Scope, method_for
 from steelyard.certificates.plan import CertificationPlan, plan_certification, with_arbiter
 from steelyard.certificates.references import has_reference, reference_folder
-from steelyard.certificates.sentences import CAUSES
 from steelyard.certificates.sources import implementation_hash, specification_hash
 from steelyard.errors import UserError
 from steelyard_worker import protocol
@@ -207,7 +207,7 @@ def test_a_certificate_states_what_was_certified_with_what_and_how(plan: Certifi
     assert (found.first, found.stage, found.float64_error) == ("", "", None)
     assert found.worst == 'the gradient of "head.bias"'
     assert 0 < found.worst_units < LIMIT
-    assert found.tensors == len(runs[0]) == 56
+    assert found.tensors == len(runs[0]) == 57
     assert found.resolution.keys() >= {"outputs", "loss", "gradients"}
     assert found.implementation == implementation_hash(plan.candidate_task.job)
     assert found.specification == specification_hash(plan.candidate_task.job)

@@ -97,7 +97,7 @@ def test_without_float64_only_the_rounding_error_of_a_likelihood_is_allowed(
         else 'first seen in the gradient of "head.bias": relative error 1.0e-03'
     )
     assert expected in found.sentence
-    assert (", as far as float32 can show: all 56 tensors match." in found.sentence) is passed
+    assert (", as far as float32 can show: all 57 tensors match." in found.sentence) is passed
     assert found.float64_error is None
 
 
@@ -122,6 +122,22 @@ def test_an_error_on_the_small_batch_is_not_excused_by_long_sums(plan: Certifica
     )
     assert found.sentence.endswith("or a kernel of the framework that is wrong in this one.")
     assert found.losses == ()
+
+
+@pytest.mark.parametrize(("error", "passed"), [(1e-6, True), (1e-4, False)])
+def test_outputs_in_inference_are_held_to_rounding_whatever_long_sums_explain(
+    plan: CertificationPlan, error: float, passed: bool
+) -> None:
+    over = inaccurate(plan, 1e-12, 1e-3)
+    runs = synthetic.dumps(network=plan.candidate.network)
+    both = changed(runs, "output/logits", 1e-4) | changed(runs, "evaluation/logits", error)
+    fill(plan.candidate_task, [runs[0] | both])
+    found = conclude(over)
+    assert found.passed is passed
+    first = (
+        'Different computation, first seen in the output "logits" in inference before training: relative error 1.0e-04'
+    )
+    assert found.sentence.startswith(first) is not passed
 
 
 @pytest.mark.parametrize(("key", "passed"), [("grad/head.bias", True), ("output/logits", False)])
@@ -339,7 +355,7 @@ def test_a_candidate_with_inaccurate_sums_is_certified_by_its_float64_run(plan: 
     assert found.passed
     assert found.float64_error == pytest.approx(1e-12, rel=0.1)
     assert (
-        ": all 56 tensors match, to 1.0e-12 when computed in float64. In float32 the largest deviation ("
+        ": all 57 tensors match, to 1.0e-12 when computed in float64. In float32 the largest deviation ("
         in found.sentence
     )
     assert (

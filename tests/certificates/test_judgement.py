@@ -11,12 +11,13 @@ from hypothesis import strategies as st
 from synthetic import FLOAT32, NETWORK, Dump, compared, dumps, error_of, judged, scales_of
 
 from steelyard.certificates import judge
+from steelyard.certificates.causes import CAUSES, UNDECLARED_LIKELIHOOD
 from steelyard.certificates.method import (
     AGREEMENT,
     LIMIT,
     method_for,
 )
-from steelyard.certificates.sentences import CAUSES, UNDECLARED_LIKELIHOOD, references_disagree
+from steelyard.certificates.sentences import references_disagree
 from steelyard.certificates.tensors import is_loss, places, state_step
 from steelyard_worker.distances import start_of
 

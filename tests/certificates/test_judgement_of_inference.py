@@ -7,7 +7,7 @@ import pytest
 import synthetic
 from synthetic import FLOAT32, judged
 
-from steelyard.certificates.sentences import CAUSES
+from steelyard.certificates.causes import CAUSES
 from steelyard.certificates.tensors import places
 from steelyard_worker.network import Input, Network, Parameter
 

@@ -72,7 +72,7 @@ def test_an_update_that_went_the_other_way_is_compared_with_those_of_noise_and_o
     assert found.losses
     count = run[KEY].size
     assert (
-        ", as far as float32 can show: all 56 tensors match. The largest "
+        ", as far as float32 can show: all 57 tensors match. The largest "
         'deviation ("head.weight" after 1 step) follows from updates of gradients near zero, of which the optimizer makes full '
         f'steps, and whose sign rounding decides: in "head.weight" after 1 step, 1 of {count} elements moved the other way. '
         "MXNet 0 cannot compute this in float64, so a mistake of less than "

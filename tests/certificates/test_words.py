@@ -11,7 +11,7 @@ import subjects
 import synthetic
 from planned import changed, filled, inaccurate
 
-from steelyard.certificates import looked_at, sentences
+from steelyard.certificates import causes, looked_at, sentences
 from steelyard.certificates.conclusion import conclude
 from steelyard.certificates.judgement import Finding, Judgement
 from steelyard_worker.case import INFERENCE, NO_OPTIMIZER, RateSchedule
@@ -37,12 +37,12 @@ def test_a_certificate_says_how_many_steps_of_what_were_compared_and_what_was_no
     filled(plan, {})
     found = conclude(plan)
     assert found.looked_at == (
-        "the first 5 training steps (batch of 8, the run's own data)", "inference after them", "a step with adversarial weights",
+        "the first 5 training steps (batch of 8, the run's own data)", "inference before and after them", "a step with adversarial weights",
     )  # fmt: skip
     assert found.not_looked_at == ("later steps",)
     assert found.sentence.startswith(
         "Same computation as the double-precision reference in the first 5 training steps (batch of 8, the run's own data), "
-        "inference after them and a step with adversarial weights: all 56 tensors match to rounding. The largest deviation ("
+        "inference before and after them and a step with adversarial weights: all 57 tensors match to rounding. The largest deviation ("
     )
     assert found.sentence.endswith(" of the limit. Not looked at: later steps.")
 
@@ -55,7 +55,7 @@ def test_what_was_not_looked_at_follows_from_the_plan(plan: CertificationPlan) -
     changing = replace(job, data=bare, case=replace(job.case, optimizer=rule))
     assert looked_at.parts(_planned(plan, changing)) == (
         "the first 5 training steps (batch of 8, synthetic data)",
-        "inference after them",
+        "inference before and after them",
     )
     assert looked_at.gaps(_planned(plan, changing)) == (
         "later steps and their learning rates", "real data", "extreme weights and inputs",
@@ -116,7 +116,7 @@ def test_an_error_in_another_direction_is_told_without_a_factor() -> None:
 
 
 def test_a_weight_in_the_wrong_place_is_named_before_large_activations() -> None:
-    cause = sentences.CAUSES["adversarial"]
+    cause = causes.CAUSES["adversarial"]
     assert cause.index("loaded into the wrong place") < cause.index("large activations")
 
 
@@ -126,9 +126,9 @@ def test_with_a_schedule_the_rates_are_the_likely_cause_of_other_updates(plan: C
     rule = replace(case.optimizer, schedule=CHANGING)
     scheduled = _planned(plan, replace(plan.candidate.job, case=replace(case, optimizer=rule)))
     filled(plan, changed(runs, "after2/head.weight", 1e-2))
-    assert sentences.CAUSES["state"] in conclude(plan).sentence
-    assert sentences.CHANGING_RATES in conclude(scheduled).sentence
-    assert sentences.CAUSES["state"] not in conclude(scheduled).sentence
+    assert causes.CAUSES["state"] in conclude(plan).sentence
+    assert causes.CHANGING_RATES in conclude(scheduled).sentence
+    assert causes.CAUSES["state"] not in conclude(scheduled).sentence
 
 
 def test_an_exported_network_that_differs_names_the_export(plan: CertificationPlan) -> None:
@@ -149,6 +149,6 @@ def test_an_error_far_above_that_of_bfloat16_is_not_called_a_lower_precision(err
         assert ("a part of the network that computes in a lower precision" in sentence) is precision
         assert ("A lower precision is not: " in sentence) is not precision
     assert ("in a lower precision" in only) is precision
-    assert (sentences.CAUSES["output"] in only) is not precision
+    assert (causes.CAUSES["output"] in only) is not precision
     update = replace(first, kind="state")
     assert "A lower precision is not: " not in sentences.different_in_own_precision([update], "float32")

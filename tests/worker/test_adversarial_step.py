@@ -91,7 +91,7 @@ def test_each_computation_is_an_event_because_one_may_take_minutes(tmp_path: Pat
     dumped(tmp_path, adversarial=True, events=events)
     names = [more.get("name", kind) for kind, more in written]
     steps = ["step", "synchronise"]
-    assert names == ["gradients", *steps, *steps, "outputs", *steps, "tensors"]
+    assert names == ["gradients", *steps, *steps, "outputs", "outputs", *steps, "tensors"]
     assert all(more["elapsed_ns"] >= 0 for kind, more in written if kind == "phase")
 
 
@@ -114,8 +114,8 @@ def test_one_step_starts_from_scaled_weights_with_a_batch_and_a_rule_of_its_own(
 def test_weights_that_isolate_a_layer_have_a_step_of_their_own_with_the_same_batch_and_rule(tmp_path: Path) -> None:
     isolation = Isolation(("*.weight",), factors={"head.weight": 0.0}, ramps={"*.bias": 4.0})
     found, built = dumped(tmp_path, adversarial=True, isolation=isolation)
-    assert len(built) == 4
-    extreme, isolated = built[2:]
+    assert len(built) == 5
+    extreme, isolated = built[3:]
     assert isolated.given[0] is extreme.given[0]
     assert isolated.rule == extreme.rule
     assert not found["isolated/after0/head.weight"].any()
@@ -151,7 +151,7 @@ def test_no_value_of_a_ramp_is_zero_where_a_relu_has_its_kink(count: int) -> Non
 
 def test_a_job_without_an_adversarial_batch_saves_the_usual_tensors_only(tmp_path: Path) -> None:
     found, built = dumped(tmp_path, adversarial=False)
-    assert len(built) == 2
+    assert len(built) == 3  # of the gradients, of the steps, and of inference before training
     assert not [name for name in found if name.startswith("adversarial/")]
 
 

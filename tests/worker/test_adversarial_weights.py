@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -41,6 +43,7 @@ def test_no_tensor_is_the_initial_one_or_a_power_of_two_times_it(name: str) -> N
     parts = [
         adversarial_weights.of_training(network, weights, 3),
         adversarial_weights.of_inference(network, weights, 3),
+        adversarial_weights.of_evaluation(network, weights, 3),
     ]
     for part in parts:
         for tensor, ratio in ratios(part, weights).items():
@@ -61,7 +64,10 @@ def test_every_tensor_has_a_draw_of_its_own_close_to_its_factor() -> None:
     assert all(0.9375 < ratio < 1 for ratio in others)
     assert max(others) - min(others) > 0.04
     inference = ratios(adversarial_weights.of_inference(network, ones(network), 0), ones(network))
-    assert all(0.9375 < ratio < 1 for ratio in inference.values())
+    small = [ratio for name, ratio in inference.items() if name.endswith((".gamma", ".running_var"))]
+    others = [ratio for name, ratio in inference.items() if not name.endswith((".gamma", ".running_var"))]
+    assert all(0.9375 < ratio < 1 for ratio in others)
+    assert all(ratio < 0.01 for ratio in small)
 
 
 def test_draws_depend_on_seed_and_name_and_are_the_same_in_every_version_of_numpy() -> None:
@@ -84,3 +90,37 @@ def test_layers_stay_isolated_and_running_variances_positive() -> None:
     np.testing.assert_array_equal(found["bn.beta"], adversarial_weights.ramp(weights["bn.beta"], 4.0))
     for part in (found, adversarial_weights.of_training(NORM, weights, 0)):
         assert (part["bn.running_var"] > 0.9).all()
+
+
+@pytest.mark.parametrize("epsilon", [1e-5, 1e-3])
+def test_with_small_variances_a_batch_norm_multiplies_as_before_and_its_epsilon_shows(epsilon: float) -> None:
+    network = replace(NORM, norm_epsilon=epsilon)
+    weights = ones(network) | {"bn.running_var": np.array([0.1, 1, 10], np.float32)}
+    found = adversarial_weights.of_evaluation(network, weights, 0)
+
+    def multiplier(of: Mapping[str, np.ndarray[Any, Any]], added: float) -> np.ndarray[Any, Any]:
+        return np.asarray(of["bn.gamma"] / np.sqrt(of["bn.running_var"].astype(np.float64) + added))
+
+    np.testing.assert_allclose(multiplier(found, epsilon), multiplier(weights, epsilon), rtol=0.07)  # draws are near 1
+    assert (abs(multiplier(found, epsilon * 1.1) / multiplier(found, epsilon) - 1) > 0.01).all()
+    assert (abs(multiplier(weights, epsilon * 1.1) / multiplier(weights, epsilon) - 1) < 0.001).all()
+
+
+def test_variances_of_zero_stay_zero() -> None:
+    weights = ones(NORM) | {"bn.running_var": np.zeros(3, np.float32)}
+    found = adversarial_weights.of_evaluation(NORM, weights, 0)
+    assert not found["bn.running_var"].any()
+    assert np.isfinite(found["bn.gamma"]).all()
+
+
+@pytest.mark.parametrize("name", sorted(workloads.find()))
+def test_every_layer_norm_sees_small_variances_and_every_pattern_is_that_of_a_tensor(name: str) -> None:
+    known = workloads.find()[name]
+    network = known.network(known.preset("tiny"))
+    names = {each.name for each in network.parameters}
+    batch_norms = {each.name.rpartition(".")[0] for each in network.parameters if each.kind == "running_var"}
+    scales = {each.name for each in network.parameters if each.kind == "gamma"}
+    for each in scales:
+        of_layer_norm = each.rpartition(".")[0] not in batch_norms
+        assert (network.small_variance_factor(each) != 1) is of_layer_norm
+    assert all(any(fnmatchcase(each, pattern) for each in names) for pattern in network.small_variances)

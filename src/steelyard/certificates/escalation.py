@@ -71,7 +71,19 @@ def rejected_on(evidence: Evidence) -> tuple[Task, Task]:
 
 
 def settle(evidence: Evidence) -> tuple[Judgement, float | None]:
-    """Return the judgement from all runs so far, and the largest relative error in float64, None without such a run."""
+    """Return the judgement from all runs so far, and the largest relative error in float64, None without such a run.
+
+    Outputs in inference before training are held to rounding whatever explains other deviations: nothing is summed over the batch
+    there, and no ReLU near a tie changes them by much. So they show a kernel of lower precision at the batch that is timed.
+    """
+    found, float64_error = _settle(evidence)
+    beyond = [each for each in evidence.by_rounding.findings if each.kind == "evaluation" and not each.passed]
+    if found.passed and beyond:
+        found = replace(evidence.by_rounding, sentence=sentences.different(beyond))
+    return found, float64_error
+
+
+def _settle(evidence: Evidence) -> tuple[Judgement, float | None]:
     plan, by_rounding = evidence.plan, evidence.by_rounding
     if by_rounding.passed:
         return (_within_rounding(evidence) if _small_started(plan) else by_rounding), None

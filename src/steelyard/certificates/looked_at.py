@@ -12,7 +12,7 @@ def parts(plan: CertificationPlan) -> tuple[str, ...]:
     """Return what was compared with the reference."""
     job, network = plan.candidate.job, plan.candidate.network
     trains = job.case.task != INFERENCE
-    found = [_training(plan), "inference after them"] if trains else [_inference(plan)]
+    found = [_training(plan), "inference before and after them"] if trains else [_inference(plan)]
     if job.data.adversarial:
         found.append("a step with adversarial weights" if trains else "a batch with adversarial weights")
         if trains and network.adversarial.isolation:

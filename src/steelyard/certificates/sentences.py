@@ -8,53 +8,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from steelyard.certificates import causes
 from steelyard.certificates.judgement import Finding, Judgement
-from steelyard.certificates.method import UNIT_ROUNDOFFS
 from steelyard.certificates.scales import SignChanges
-from steelyard.certificates.tensors import AFTER_UPDATES, is_loss, state_step
+from steelyard.certificates.tensors import is_loss, state_step
 from steelyard.statistics.sentences import listed
 from steelyard_worker.case import Optimizer
-
-# The usual causes of a deviation, by the kind of the first tensor that differs (`tensors.Place`).
-CAUSES = {
-    "initial state": (
-        "Likely cause: the weights are loaded differently, for example with axes or gates in another order."
-    ),
-    "first statistics": (
-        "Likely cause: the forward pass differs in this layer or just before it, for example in padding, stride, or the epsilon "
-        "or momentum of a batch norm."
-    ),
-    "output": "Likely cause: the forward pass differs; compare every layer with the workload's network.py.",
-    "inference output": (
-        "Likely cause: the forward pass differs, or a layer does not behave as in inference, such as a batch norm that does not "
-        "use its running statistics."
-    ),
-    "loss": (
-        "The outputs match. Likely cause: the loss function differs, for example in its mean or sum, weights or smoothing."
-    ),
-    "gradient": (
-        "The outputs and the loss match. Likely cause: this tensor is frozen or detached, or the backward pass goes wrong here."
-    ),
-    "later loss": (
-        "Everything before this step matches. Likely cause: a trained tensor that network.py does not list, or batches in "
-        "another order."
-    ),
-    "state": (
-        "The gradients match. Likely cause: the optimizer differs, for example in weight decay, epsilon or bias correction."
-    ),
-    "inference": (
-        "Training matches. Likely cause: a layer that behaves differently in inference, such as batch norm or dropout."
-    ),
-    "adversarial": (
-        "Usual batches match. Likely cause: a weight that is loaded into the wrong place and starts as zero or one everywhere, "
-        "such as the gates of a bias in another order; or what only large activations, extreme lengths or repeated words show, "
-        "such as a clip, a mask or a missing case of the loss; or weight decay or the clipping of gradients."
-    ),
-    "isolated": (
-        "Everything else matches. Likely cause: a layer that computes in a lower precision, whose effect is usually hidden by "
-        "the rounding of the layers before it."
-    ),
-}
 
 FORMS = {
     "canonical": "",
@@ -62,38 +21,12 @@ FORMS = {
     "rate-in-momentum": "each gradient keeps the learning rate of its own step in the momentum",
 }
 
-LOWER_PRECISION = (
-    "Likely cause: a part of the network that computes in a lower precision, or a kernel of the framework that is wrong in "
-    "this one."
-)
-WRONG_KERNEL = (
-    "Likely cause: a kernel of the framework that is wrong in this precision. A lower precision is not: with every rounding as "
-    "large as in bfloat16, this tensor would be off by about {error:.0e}."
-)
-CHANGING_RATES = (
-    "The gradients match, and the learning rate changes from step to step. Likely cause: other rates, such as a schedule or its "
-    "warm-up that is a step early or late. Or the optimizer differs, for example in weight decay, epsilon or bias correction."
-)
-EXPORTED = (
-    " The network was exported by {exporter}, so the export may be the cause: an operator that it wrote with another epsilon, "
-    "padding or rounding, or that {runtime} computes otherwise."
-)
-UNDECLARED_LIKELIHOOD = (
-    "Or this loss is a negative log-likelihood, such as a cross-entropy, and network.py does not say so with likelihood=True: "
-    "below one nat its errors are then measured in nats, and this one would be within the limit."
-)
-COMPUTED_IN_FLOAT32 = (
-    "The difference is as small as rounding to float32: it looks as if one of them computes a part in float32."
-)
-
 SAME = "Same computation"
 # The tensors of a stage in words, where a factor that they have in common is told once.
 NAMES_OF_MANY = {"gradients": "gradients", "outputs": "outputs"}
 FEW = 3
 # Ratios are shown with two digits after the point.
 HALF_A_DIGIT = 0.005
-# Of the layers in TF32 that were tried, the most visible was off by 0.4 of its roundings (the table in docs/methods.md).
-PRECISION_FACTOR = 10.0
 # A larger factor is shown as a power of ten.
 MANY = 1e7
 
@@ -110,10 +43,8 @@ def in_context(found: Judgement, changing_rates: bool, exporter: str, runtime: s
 
     `changing_rates`: of the optimizer; `exporter`: what exported the network, empty if nothing did; `runtime`: what runs it.
     """
-    sentence = found.sentence
-    if changing_rates:
-        sentence = sentence.replace(CAUSES["state"], CHANGING_RATES)
-    return sentence + (EXPORTED.format(exporter=exporter, runtime=runtime) if exporter and found.first else "")
+    sentence = causes.with_changing_rates(found.sentence) if changing_rates else found.sentence
+    return f"{sentence} {causes.of_export(exporter, runtime)}" if exporter and found.first else sentence
 
 
 def same(findings: Sequence[Finding]) -> str:
@@ -198,7 +129,7 @@ def different_in_float64(findings: Sequence[Finding]) -> str:
 def different_in_own_precision(findings: Sequence[Finding], precision: str) -> str:
     """Return the sentence for a candidate whose float64 run matches, with errors that long sums do not explain."""
     opening = f"Same computation in float64, but not in {precision}"
-    return f"{opening}, {_first_difference(findings, _of_precision(findings))}"
+    return f"{opening}, {_first_difference(findings, causes.of_precision(findings))}"
 
 
 def different_on_few_samples(found: Judgement, precision: str) -> str:
@@ -206,16 +137,14 @@ def different_on_few_samples(found: Judgement, precision: str) -> str:
     if not found.findings:
         return found.sentence
     opening = f"Same computation in float64, but not in {precision}, as a batch of a few repeated samples shows"
-    return f"{opening}, {_first_difference(found.findings, _of_precision(found.findings))}"
+    return f"{opening}, {_first_difference(found.findings, causes.of_precision(found.findings))}"
 
 
 def different_on_few_samples_only(found: Judgement) -> str:
     """Return the sentence for a candidate that is within rounding on its own batch, but not on a small one."""
     if not found.findings:
         return found.sentence
-    first = found.first
-    precision = first is not None and first.kind != "adversarial" and _may_be_precision(first)
-    difference = _first_difference(found.findings, LOWER_PRECISION if precision else "")
+    difference = _first_difference(found.findings, causes.on_few_samples(found.first))
     return f"Different computation, as a batch of a few repeated samples shows, where rounding hides less, {difference}"
 
 
@@ -228,7 +157,7 @@ def same_on_few_samples(found: Judgement) -> str:
 
 def reference_difference(findings: Sequence[Finding], single: bool) -> str:
     """Return how two references differ; `single`: by no more than rounding to float32."""
-    return f"The first difference is in {_described(findings, COMPUTED_IN_FLOAT32 if single else '')}"
+    return f"The first difference is in {_described(findings, causes.COMPUTED_IN_FLOAT32 if single else '')}"
 
 
 def references_disagree(difference: str, titles: Sequence[str]) -> str:
@@ -336,8 +265,7 @@ def _described(findings: Sequence[Finding], cause: str = "") -> str:
     beyond = [finding for finding in findings if not finding.passed]
     first, later = beyond[0], len(beyond) - 1
     more = f" {later:,} later tensor{' differs' if later == 1 else 's differ'} too." if later else ""
-    causes = [cause or CAUSES[first.kind], *([UNDECLARED_LIKELIHOOD] if first.small_in_nats else [])]
-    return f"{first.label}: {_size(first)}.{_ratio(first, findings)}{more} {' '.join(causes)}"
+    return f"{first.label}: {_size(first)}.{_ratio(first, findings)}{more} {causes.likely(first, cause)}"
 
 
 def _ratio(first: Finding, findings: Sequence[Finding]) -> str:
@@ -358,24 +286,6 @@ def _ratio(first: Finding, findings: Sequence[Finding]) -> str:
 
 def _same_ratio(one: float, other: float) -> bool:
     return abs(one - other) <= max(HALF_A_DIGIT, 0.01 * abs(other))
-
-
-def _of_precision(findings: Sequence[Finding]) -> str:
-    """Return the likely cause where a candidate matches in float64, and not in its own precision."""
-    first = next(finding for finding in findings if not finding.passed)
-    return LOWER_PRECISION if _may_be_precision(first) else WRONG_KERNEL.format(error=_error_in_bfloat16(first))
-
-
-def _may_be_precision(first: Finding) -> bool:
-    """Return whether an error is no larger than a few times what roundings to bfloat16 cause in the tensor.
-
-    Updates may change their sign, so nothing can be said of what follows them.
-    """
-    return first.kind in AFTER_UPDATES or first.error <= PRECISION_FACTOR * _error_in_bfloat16(first)
-
-
-def _error_in_bfloat16(first: Finding) -> float:
-    return first.level / UNIT_ROUNDOFFS["float32"] * UNIT_ROUNDOFFS["bfloat16"]
 
 
 def _would_have_passed(relaxed: Judgement) -> str:

@@ -13,12 +13,12 @@ Array = np.ndarray[Any, Any]
 Tensors = Mapping[str, Array]
 
 # Kinds of tensors (`Place.kind`) on which the first loss has no effect.
-BEFORE_THE_LOSS = ("initial state", "first statistics", "output", "inference output")
+BEFORE_THE_LOSS = ("initial state", "first statistics", "output", "inference output", "evaluation")
 # Kinds of tensors on which updates have an effect.
 AFTER_UPDATES = ("later loss", "state", "inference")
 
 _PATTERN = re.compile(
-    r"(output|inference|grad)/(?P<part>.+)|inference(?P<batch>\d+)/(?P<of_batch>.+)|loss(?P<loss>\d*)|after(?P<step>\d+)/(?P<state>.+)"
+    r"(output|evaluation|inference|grad)/(?P<part>.+)|inference(?P<batch>\d+)/(?P<of_batch>.+)|loss(?P<loss>\d*)|after(?P<step>\d+)/(?P<state>.+)"
 )
 _LAST = 10**9
 # Prefixes of the tensors of the steps with the network's adversarial batch: with its adversarial weights, and with those that
@@ -35,7 +35,7 @@ class Place:
     """The position of a tensor in the comparison: the stage in causal order, then the rank within it.
 
     `pool` names the tensors that share a minimum rounding level (empty: none); `heading` is the stage in words, `label` the
-    tensor in words. `kind` groups tensors whose deviations have the same likely causes (`sentences.CAUSES`).
+    tensor in words. `kind` groups tensors whose deviations have the same likely causes (`causes.CAUSES`).
     """
 
     stage: int
@@ -49,9 +49,10 @@ class Place:
 def places(keys: Iterable[str], network: Network) -> dict[str, Place]:
     """Return the places of all keys, in the order in which they are compared.
 
-    The order is: initial state; batch statistics after step 1, because they show the first forward pass layer by layer; outputs;
-    loss; gradients from the last layer to the first, as the backward pass computes them; for every step its loss and then the
-    state after it; inference; then the adversarial step in the same order, and the step that isolates a layer.
+    The order is: initial state; batch statistics after step 1, because they show the first forward pass layer by layer; outputs,
+    those in inference before training; loss; gradients from the last layer to the first, as the backward pass computes them; for
+    every step its loss and then the state after it; inference; then the adversarial step in the same order, and the step that
+    isolates a layer.
     An inference has its initial state, the outputs batch by batch, and those of the adversarial batch.
     Zero-gradient parameters are left out once they have been trained. KeyError names a key that no certify task writes, or a
     tensor that the network does not have.
@@ -111,15 +112,18 @@ def _place(key: str, ranks: Mapping[str, int], statistics: set[str]) -> Place:
         step = int(match["loss"])
         return Place(10 * step, 0, "loss", f"loss of step {step}", f"the loss of step {step}", "later loss")
     if match["loss"] is not None:
-        return Place(3, 0, "loss", "loss", "the loss", "loss")
+        return Place(4, 0, "loss", "loss", "the loss", "loss")
     if match["batch"]:
         number, name = int(match["batch"]), match["of_batch"]
         return Place(2, number, "outputs", "outputs", f'the output "{name}" of batch {number}', "inference output")
     name = match["part"]
     if match[1] == "grad":
-        return Place(4, len(ranks) - ranks[name], "gradients", "gradients", f'the gradient of "{name}"', "gradient")
+        return Place(5, len(ranks) - ranks[name], "gradients", "gradients", f'the gradient of "{name}"', "gradient")
     if match[1] == "output":
         return Place(2, 0, "outputs", "outputs", f'the output "{name}"', "output")
+    if match[1] == "evaluation":
+        label = f'the output "{name}" in inference before training'
+        return Place(3, 0, "evaluation", "inference before training", label, "evaluation")
     return Place(_LAST, 0, "inference", "inference", f'the output "{name}" in inference after training', "inference")
 
 

@@ -18,6 +18,14 @@ if TYPE_CHECKING:
 SEGMENTS = 2  # first and second sentence
 SHORTEST = 6  # a sample of two sentences
 SPECIAL = 5  # ids below are padding, unknown, classification, separator, mask
+# The variances that layer norms see are the square of this, times their usual ones: near the epsilon of 1e-12, far below one of
+# 1e-7, which is the default of some frameworks. What reads a layer norm is larger by as much.
+SMALL = 2.0**-16
+SMALL_VARIANCES = {
+    "words.norm.*": 1 / SMALL, "*norm.*": SMALL, "embeddings.*": SMALL, "*.attention.output.*": SMALL,
+    "*.attention.*.weight": 1 / SMALL, "*.intermediate.weight": 1 / SMALL, "layer*.output.*": SMALL,
+    "pooler.weight": 1 / SMALL,
+}  # fmt: skip
 
 
 def describe(sizes: dict[str, Any]) -> Network:
@@ -57,6 +65,7 @@ def describe(sizes: dict[str, Any]) -> Network:
         tuple(parameters), _inputs(sizes), macs, stored, draw=draw, predictions=predictions,
         adversarial=Adversarial(draw_adversarial, factors={"*.gamma": 4.0}), probes=_probes(sizes["layers"]),
         mean_over="words", likelihood=True, blocks=tuple(f"layer{layer}" for layer in range(sizes["layers"])),
+        small_variances=SMALL_VARIANCES,
     )  # fmt: skip
 
 
