@@ -52,8 +52,8 @@ def rows(rendered):
 
 def test_the_answer_comes_first(rendered):
     headlines = [each.words for each in rendered.all("p", class_="headline")]
-    assert headlines == ["Of 2 published comparisons measured here: 2 confirmed.", "Fake is the fastest."]
-    assert "Confirmed: Fake over Dummy on line:small." in rendered.text()
+    assert headlines == ["Of 2 published comparisons measured here: 2 of the same size.", "Fake is the fastest."]
+    assert "Same size: Fake over Dummy on line:small." in rendered.text()
 
 
 def test_published_and_measured_stand_in_one_row(rendered):
@@ -64,7 +64,7 @@ def test_published_and_measured_stand_in_one_row(rendered):
         "1.198x",
         "126.87(m) against 152(m)",
         "1.2",
-        "confirmed",
+        "same size",
         "line:small, batch 16",
     ):
         assert part in row, part
@@ -145,8 +145,8 @@ def test_a_run_without_documents_looks_as_before(recorded_view, printed):
 @pytest.mark.parametrize(
     ("scripts", "answer", "reason"),
     [
-        ({"fake": Script(14.0), "dummy": Script(12.0)}, "Of 2 published comparisons measured here: 2 reversed.", ""),
-        ({"fake": Script(6.0), "dummy": Script(12.0)}, "Of 2 published comparisons measured here: 2 same order.", ""),
+        ({"fake": Script(14.0), "dummy": Script(12.0)}, "Of 2 published comparisons measured here: 2 in the opposite order.", ""),
+        ({"fake": Script(6.0), "dummy": Script(12.0)}, "Of 2 published comparisons measured here: 2 in the same order.", ""),
         (
             {"fake": Script(10.0, passed=False), "dummy": Script(12.0)},
             "Nothing that was published could be held against this run.", "Fake is not certified.",
@@ -188,15 +188,15 @@ def test_terminal_and_json_have_the_same_rows(view, printed):
     for width in (80, 120):
         text = printed(view, width)
         assert max(len(line.rstrip()) for line in text.splitlines()) <= width
-        assert "Of 2 published comparisons measured here: 2 confirmed." in text
-        assert "Not measured here: 4." in text
+        answer = "Of 2 published comparisons measured here: 2 of the same size. Not measured here: 4."
+        assert answer in " ".join(text.split())
         assert f"here: {published.setting(view.published[0].rows[0])}" in text
         assert "bert:cn-wiki" not in text, "only the page has rows for what was not measured"
         assert "1.198x" in text and published.ratio(view.published[0].rows[0]).interval in text
     found = json.loads(json.dumps(terminal.as_dict(view), allow_nan=False))["published"]
     assert [each["entry"] for each in found] == ["S0:table-2", "S0:table-2-ratios", "S0:table-2"]
     first = found[0]["rows"][0]
-    assert first["judgement"] == "confirmed"
+    assert first["judgement"] == "same size"
     assert first["sides"] == ["Fake", "Dummy"]
     assert first["published"]["low"] == pytest.approx(1.198, abs=1e-3)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 from steelyard.statistics.claims import Claim, Judgement, judge, judge_level
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from steelyard.results.record import Arm, PublishedTable, Statement
     from steelyard.statistics.intervals import Level, Ratio
 
-JUDGEMENTS: tuple[Judgement, ...] = ("confirmed", "same order", "different", "reversed", "open")
+JUDGEMENTS: tuple[Judgement, ...] = get_args(Judgement)
 
 
 @dataclass(frozen=True)

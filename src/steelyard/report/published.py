@@ -30,21 +30,28 @@ MOST_NAMED = 4
 AGAINST = " against "
 """Between two values that are compared."""
 MEANINGS = {
-    "confirmed": (
-        "the published ratio lies inside the measured interval, and equality does not. Of a bound such as “up to 5 %”, the whole "
-        "interval lies within it, or it shows who is better where the document says so"
+    "same size": (
+        "the whole measured interval is near the published ratio: within 25 %, and with at least half and at most twice of its "
+        "difference. Of a bound such as “up to 5 %”, the whole interval lies within it"
     ),
-    "same order": "the same one is better, by another factor",
-    "reversed": "the other one is better",
+    "same order": "the same one is better, by another factor or by one that the measurement does not tell",
+    "compatible, not precise": "the interval holds ratios near the published one, others, and equality",
+    "other size": (
+        "no ratio in the interval is near the published one, and it holds equality or the document does not say who is better"
+    ),
+    "opposite order": "the other one is better",
     "open": "the measurement shows none of these",
 }
+# In "3 of the same size".
+IN_A_COUNT = {
+    "same size": "of the same size", "same order": "in the same order", "other size": "of another size",
+    "opposite order": "in the opposite order", "compatible, not precise": "compatible but not precise",
+}  # fmt: skip
 AT_QUICK_SIZE = "At the quick size of the study: "
 DISPATCH = (
     "This is the quick size of the study. In networks this small most of the time goes into dispatching operations, not into "
     "their arithmetic, so the ratios say little about the published sizes."
 )
-DIFFERENT = ("different", "the published value lies outside the measured interval")
-"""The judgement that only values have which are no ratios."""
 HEADINGS = ("first over second", "published", "measured here", "judgement", "values here")
 FIRST_OF_LEVELS = "contender"
 READING = (
@@ -52,7 +59,8 @@ READING = (
     "machines are not compared with those of this one; ratios and orders are."
 )
 LEVELS = (
-    " Shares and counts have no second side: the published value is compared with the interval of the same value here."
+    " Shares and counts have no second side: the published value is compared with the interval of the same value here, and is of "
+    "the same size where the whole interval is within 10 % of it."
 )
 NO_PROFILE = "It was not profiled."
 ONE_PROFILE = "They have fewer than two profiled processes each, so there is no interval."
@@ -140,7 +148,7 @@ def section(view: View) -> Section:
     said, quick = answer(found), published.size == QUICK
     section = Section(
         said, [*_profiled(view), *_clauses(found)], DISPATCH if quick else "", published, found,
-        READING + LEVELS if has_levels else READING, (*MEANINGS.items(), *((DIFFERENT,) if has_levels else ())),
+        READING + LEVELS if has_levels else READING,
     )  # fmt: skip
     if quick and section.is_judged:
         section = replace(section, answer=AT_QUICK_SIZE + said[:1].lower() + said[1:])
@@ -243,7 +251,7 @@ def answer(found: Sequence[Table]) -> str:
         return "The documents print no number that this run could be compared with." if found else ""
     if not total:
         return "Nothing that was published could be held against this run."
-    parts = [f"{number} {judgement}" for judgement, number in judged.items() if number]
+    parts = [f"{number} {IN_A_COUNT.get(judgement, judgement)}" for judgement, number in judged.items() if number]
     return f"Of {total} published {'comparison' if total == 1 else 'comparisons'} measured here: {listed(parts)}."
 
 

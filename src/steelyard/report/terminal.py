@@ -37,7 +37,7 @@ from steelyard.results.quantities import OF_PHASES, PROCESS, STEP_TIME, in_task
 from steelyard.statistics.verdicts import Verdict
 
 COLOURS = {"certified": "green", "rejected": "bold red", "none": "yellow"}
-JUDGEMENTS = {"confirmed": "green", "same order": "green", "reversed": "bold red"}
+JUDGEMENTS = {"same size": "green", "same order": "green", "other size": "yellow", "opposite order": "bold red"}
 # Of warnings that many contenders have; the page names all.
 MOST_NAMED = 4
 SEVERITIES = {"error": "bold red", "warning": "yellow", "note": "dim"}

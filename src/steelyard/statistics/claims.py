@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import inf
+from math import exp, inf, log
 from typing import TYPE_CHECKING, Literal
 
 from steelyard.statistics.answer import is_wide
@@ -11,13 +11,22 @@ from steelyard.statistics.answer import is_wide
 if TYPE_CHECKING:
     from steelyard.statistics.intervals import Level, Ratio
 
-Judgement = Literal["confirmed", "same order", "different", "reversed", "open"]
+Judgement = Literal["same size", "same order", "compatible, not precise", "other size", "opposite order", "open"]
+"""Whether a measurement agrees. "compatible, not precise" and "open" say that it does not tell; each of the others is wrong at
+most as often as the interval misses the true ratio, however large the noise."""
 
 RELATIONS = ("", "<", "<=", ">", "about", "range", "order", "ambiguous", "not given", "missing")
 """How a published value is to be read: as it stands, as a bound, roughly, as a range; "order": only who is better is said."""
 
 EQUAL = 1.02
 """A bound below this ratio, such as that nothing changes, is held to it: less than 2 % is no difference in verdicts either."""
+
+NEAR = 1.25
+"""A published number is one run without an interval: a ratio is of the same size within this factor. It also has at least half
+and at most twice of the difference, because 2 % faster and 20 % faster are not the same."""
+
+NEAR_VALUE = 1.1
+"""A share or count is the same within this factor."""
 
 OVERHEAD = "communication overhead"
 """What documents call the loss of speed of several devices by their exchange, in % of the speed without it."""
@@ -39,6 +48,13 @@ class Claim:
     def is_reversed(self) -> bool:
         """Whether every ratio that agrees is below 1, so that it is the second side that is said to be better."""
         return self.high is not None and self.high < 1
+
+    @property
+    def better(self) -> int:
+        """Which side is said to be better: 1 the first, -1 the second, 0 neither."""
+        if not self.ordered or self.low == self.high == 1:
+            return 0
+        return -1 if self.high is not None and self.high <= 1 else 1
 
     def turned(self) -> Claim:
         """Return the same claim with the two sides exchanged."""
@@ -101,49 +117,54 @@ def level(relation: str, value: float | None, low: float | None = None, high: fl
 
 
 def judge_level(said: Claim, measured: Level) -> Judgement:
-    """Return whether a measured value with its interval agrees with a published one.
-
-    Different: the interval has no value that the document allows. Confirmed: it has one, and is narrow enough to be of use or
-    has no other. Everything else is open, such as a single process.
-    """
+    """Return whether a measured value with its interval is the published one (`NEAR_VALUE`); a bound is taken as it stands."""
     low, high = said.low or 0.0, inf if said.high is None else said.high
+    if low == high:
+        low, high = low / NEAR_VALUE, high * NEAR_VALUE
+    if low <= measured.low and measured.high <= high:
+        return "same size"
     if measured.high < low or measured.low > high:
-        return "different"
-    inside = low <= measured.low and measured.high <= high
-    return "confirmed" if inside or not is_wide(measured.low, measured.high) else "open"
+        return "other size"
+    return "open" if is_wide(measured.low, measured.high) else "compatible, not precise"
 
 
 def judge(said: Claim, measured: Ratio) -> Judgement:
     """Return whether a measured ratio with its interval agrees with a claim; above 1, the first side is better.
 
-    Confirmed: a ratio that the claim allows lies inside the interval, and the interval tells the claim from its opposite. Same
-    order: only who is better agrees. Reversed: the interval lies on the other side of 1. Everything else is open, also an
-    interval that is too wide to be of use.
+    Same size: every ratio in the interval counts as the published one (`near`). Same order, opposite order: the whole interval is
+    on one side of 1, and the document says which side is better. Other size: no ratio in it counts as the published one.
+    Compatible, not precise: some do, and some do not. Open: the interval is too wide to be of use, or only an order was said
+    and both are possible.
     """
+    ends, side = near(said), said.better
+    if ends and ends[0] <= measured.low and measured.high <= ends[1]:
+        return "same size"
+    if side and (measured.low > 1 or measured.high < 1):
+        return "same order" if (measured.low > 1) == (side > 0) else "opposite order"
+    if not ends or is_wide(measured.low, measured.high):
+        return "open"
+    outside = measured.high < ends[0] or measured.low > ends[1]
+    return "other size" if outside else "compatible, not precise"
+
+
+def near(said: Claim) -> tuple[float, float] | None:
+    """Return the smallest and the largest ratio that count as the published one; None if the claim has no size.
+
+    A single number has a margin (`NEAR`); a range and a bound are taken as they stand. A bound allows equality, and as large a
+    difference the other way if the document does not say which side is better.
+    """
+    if said.low is None:
+        return None
     high = inf if said.high is None else said.high
-    if (
-        said.low is not None
-        and said.low <= measured.high
-        and measured.low <= high
-        and not is_wide(measured.low, measured.high)
-    ):
-        return "confirmed" if _tells(said.low, high, said.ordered, measured) else "open"
-    if said.ordered and high > 1:
-        if measured.low > 1:
-            return "same order"
-        if measured.high < 1:
-            return "reversed"
-    return "open"
-
-
-def _tells(low: float, high: float, ordered: bool, measured: Ratio) -> bool:
-    """Report whether an interval tells a claim from its opposite: the other side is better, or the difference is larger.
-
-    The interval must be without 1 where the claim is. A bound allows equality. So the whole interval must be within it on both
-    sides of 1, or be on one side of 1 where the document says which side is better.
-    """
-    without_one = measured.low > 1 or measured.high < 1
-    if not low <= 1 <= high:
-        return without_one
-    bound = max(high, 1 / low, EQUAL)
-    return (ordered and without_one) or (1 / bound <= measured.low and measured.high <= bound)
+    if said.low == high:
+        difference = log(high)
+        if abs(difference) < log(EQUAL):
+            return 1 / EQUAL, EQUAL
+        least, most = sorted((difference / 2, difference * 2))
+        return exp(max(least, difference - log(NEAR))), exp(min(most, difference + log(NEAR)))
+    if not said.low <= 1 <= high:
+        return said.low, high
+    if said.ordered:
+        return min(said.low, 1 / EQUAL), max(high, EQUAL)
+    bound = max(high, 1 / said.low, EQUAL)
+    return 1 / bound, bound
