@@ -90,6 +90,13 @@ def test_the_first_of_several_errors_is_named_in_causal_order_that_of_gradients_
         (("adversarial/loss1", "adversarial/after1/stem.bn.running_var"), "adversarial/after1/stem.bn.running_var"),
         (("isolated/after0/head.bias", "adversarial/after1/head.bias"), "adversarial/after1/head.bias"),
         (("isolated/after1/head.weight", "isolated/loss1"), "isolated/loss1"),
+        (("evaluation/logits", "loss5"), "evaluation/logits"),
+        (("evaluation/logits", "output/logits"), "output/logits"),
+        # It names no layer, unlike what the adversarial batch shows.
+        (
+            ("evaluation/logits", "loss5", "adversarial/after1/stem.bn.running_var"),
+            "adversarial/after1/stem.bn.running_var",
+        ),
     ):
         errors = {key: runs[0][key] + error_of(key, runs, 1e4, generator) for key in keys}
         found = judged(runs, runs[0] | errors)
@@ -101,6 +108,7 @@ def test_the_first_of_several_errors_is_named_in_causal_order_that_of_gradients_
     ("after0/head.bias", "\"head.bias\" before the first step", "the weights are loaded differently"),
     ("after1/stem.bn.running_var", "\"stem.bn.running_var\" after 1 step", "the forward pass differs in this layer"),
     ("output/logits", "the output \"logits\"", "the forward pass differs; compare every layer"),
+    ("evaluation/logits", "the output \"logits\" in inference before training", "the epsilon of a batch norm or layer norm"),
     ("loss", "the loss", "the loss function differs"),
     ("grad/head.weight", "the gradient of \"head.weight\"", "the backward pass goes wrong here"),
     ("loss3", "the loss of step 3", "a trained tensor that network.py does not list"),
@@ -122,12 +130,12 @@ def test_a_rejection_names_the_tensor_in_words_its_error_and_a_likely_cause(key:
     assert cause in found.sentence
 
 
-def test_a_rejection_says_how_many_later_tensors_differ_too() -> None:
+def test_a_rejection_says_how_many_other_tensors_differ_too() -> None:
     runs = dumps()
-    assert "later" not in judged(runs, runs[0] | {"loss": np.float64(0.8)}).sentence
+    assert "other tensor" not in judged(runs, runs[0] | {"loss": np.float64(0.8)}).sentence
     two = runs[0] | {"loss": np.float64(0.8), "loss2": np.float64(0.9)}
-    assert " 1 later tensor differs too. " in judged(runs, two).sentence
-    assert " 2 later tensors differ too. " in judged(runs, two | {"loss5": np.float64(0.9)}).sentence
+    assert " 1 other tensor differs too. " in judged(runs, two).sentence
+    assert " 2 other tensors differ too. " in judged(runs, two | {"loss5": np.float64(0.9)}).sentence
 
 
 def test_a_missing_tensor_a_wrong_shape_and_an_unknown_tensor_are_named() -> None:

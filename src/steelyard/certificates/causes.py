@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from steelyard.certificates.judgement import Finding
+from steelyard.certificates.judgement import Finding, first_beyond
 from steelyard.certificates.method import UNIT_ROUNDOFFS
 from steelyard.certificates.tensors import AFTER_UPDATES
 
@@ -97,7 +97,7 @@ def of_export(exporter: str, runtime: str) -> str:
 
 def of_precision(findings: Sequence[Finding]) -> str:
     """Return the likely cause where a candidate matches in float64, and not in its own precision."""
-    first = next(finding for finding in findings if not finding.passed)
+    first = first_beyond(findings) or findings[0]
     return LOWER_PRECISION if _may_be_precision(first) else WRONG_KERNEL.format(error=_error_in_bfloat16(first))
 
 

@@ -1,6 +1,7 @@
 """The result of a comparison: one finding for each tensor, and the judgement over all of them."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -63,8 +64,8 @@ class Judgement:
 
     @property
     def first(self) -> Finding | None:
-        """The first tensor in the order of comparison that exceeds its limit."""
-        return next((finding for finding in self.findings if not finding.passed), None)
+        """The first tensor that exceeds its limit (`first_beyond`)."""
+        return first_beyond(self.findings)
 
     @property
     def worst(self) -> Finding | None:
@@ -83,3 +84,15 @@ class Judgement:
         for finding in self.findings:
             stages.setdefault(finding.stage, []).append(finding.allowed + finding.unavoidable)
         return {stage: float(np.median(allowed)) for stage, allowed in stages.items()}
+
+
+def first_beyond(findings: Sequence[Finding]) -> Finding | None:
+    """Return the first tensor in the order of comparison that exceeds its limit.
+
+    An inference before training shows no layer. Where it would be the first, and the adversarial batch shows the mistake, too, it
+    is the first tensor of that, whose statistics and updates belong to layers.
+    """
+    beyond = [finding for finding in findings if not finding.passed]
+    if beyond and beyond[0].kind == "evaluation":
+        return next((finding for finding in beyond if finding.kind == "adversarial"), beyond[0])
+    return beyond[0] if beyond else None

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from steelyard.certificates import causes
-from steelyard.certificates.judgement import Finding, Judgement
+from steelyard.certificates.judgement import Finding, Judgement, first_beyond
 from steelyard.certificates.scales import SignChanges
 from steelyard.certificates.tensors import is_loss, state_step
 from steelyard.statistics.sentences import listed
@@ -262,9 +262,8 @@ def _first_difference(findings: Sequence[Finding], cause: str = "") -> str:
 
 
 def _described(findings: Sequence[Finding], cause: str = "") -> str:
-    beyond = [finding for finding in findings if not finding.passed]
-    first, later = beyond[0], len(beyond) - 1
-    more = f" {later:,} later tensor{' differs' if later == 1 else 's differ'} too." if later else ""
+    first, others = first_beyond(findings) or findings[0], sum(not finding.passed for finding in findings) - 1
+    more = f" {others:,} other tensor{' differs' if others == 1 else 's differ'} too." if others else ""
     return f"{first.label}: {_size(first)}.{_ratio(first, findings)}{more} {causes.likely(first, cause)}"
 
 
