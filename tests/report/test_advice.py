@@ -1,4 +1,4 @@
-"""Advice where nothing is decided: equal in practice, or something that can be done and how long it takes."""
+"""Advice where nothing is decided: little enough to choose by something else, or something that can be done and how long it takes."""
 
 from __future__ import annotations
 
@@ -90,7 +90,10 @@ def test_many_candidates_are_counted_and_not_named(monkeypatch):
     assert told(known) == f"{text}."
     far = [replace(pair, low=0.2, joint_low=0.2) if pair.b == "e" else pair for pair in pairs]
     assert told(replace(five, verdicts=tuple(far))) == f"{text} (not enough rounds for 1 of them)."
-    assert told(closer(known)) == "Treat these 5 contenders as equal in practice: they differ by at most 4.2 %."
+    assert (
+        told(closer(known))
+        == "These 5 contenders differ by at most 4.2 %: if that is little to you, choose by something else."
+    )
     settled = told(ranking(b=70, c=2, d=2, e=2, f=2))
     assert "About 2 more rounds would settle PyTorch, TensorFlow, MindSpore and Fake, in" in settled
     monkeypatch.setitem(TITLES, "g", "Dummy")
@@ -134,7 +137,10 @@ def test_what_can_be_settled_is_told_from_what_cannot():
 
 
 def test_candidates_within_a_tenth_are_equal_in_practice():
-    assert told(closer(ranking(b=70))) == "Treat JAX and MXNet as equal in practice: they differ by at most 4.2 %."
+    assert (
+        told(closer(ranking(b=70)))
+        == "JAX and MXNet differ by at most 4.2 %: if that is little to you, choose by something else."
+    )
     assert "at most 4.3 %" in told(closer(ranking(b=70), 0.959))
 
 
@@ -249,5 +255,5 @@ def test_page_terminal_and_json_have_the_advice(tmp_path, printed):
     told = comparison.advice[comparison.primary]
     assert words == told.replace("`", "")
     assert " ".join(told.split()) in " ".join(printed(view, 80).split())
-    assert told.startswith("Treat Fake and Dummy as equal in practice") or "rounds" in told
+    assert told.startswith("Fake and Dummy differ by at most") or "rounds" in told
     assert terminal.as_dict(view)["comparisons"][0]["advice"] == comparison.advice

@@ -27,8 +27,8 @@ def test_a_noisy_machine_widens_practical_equality(tmp_path):
     ranking = noisy.comparisons[0].rankings[noisy.comparisons[0].primary]
     (warning,) = [warning for warning in noisy.warnings if warning.name == "NoisyMachine"]
     assert warning.sentence == (
-        f"Ratios scatter by {percent(ranking.scatter)} from round to round, so 'practically the same' means within "
-        f"{percent(ranking.delta_used)}, not 2 %."
+        f"Ratios scatter by {percent(ranking.scatter)} from round to round, so contenders that differ by less than "
+        f"{percent(ranking.delta_used)} are not told apart, and none are called the same."
     )
     assert ranking.delta_used == pytest.approx(1.4 * ranking.scatter)
     assert "NoisyMachine" not in warnings_of(write_run(tmp_path / "quiet", two()))

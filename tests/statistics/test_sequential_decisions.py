@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steelyard.statistics.decision import DecisionPlan, Ranking, decide, rounds_wanted
+from steelyard.statistics.decision import DecisionPlan, Ranking, decide, rounds_needed, rounds_wanted
 from steelyard.statistics.intervals import student_quantile
 from steelyard.statistics.looks import holm_errors
 from steelyard.statistics.verdicts import OPPOSITE
@@ -127,6 +127,37 @@ def test_only_contenders_undecided_against_the_leader_run_again() -> None:
     ranking = decide(rounds)
     assert ranking.still_undecided == {"b"}
     assert rounds_wanted(ranking) == {"a", "b"}
+
+
+def test_rounds_go_on_until_the_best_that_is_not_retired_is_decided_too() -> None:
+    rounds = {
+        "old": times(-0.5, -0.51, -0.49),
+        "a": times(0, 0, 0),
+        "b": times(0.004, 0.012, 0.02),
+        "c": times(0.5, 0.51, 0.49),
+    }
+    everyone = decide(rounds)
+    assert (everyone.leader, everyone.second, everyone.still_undecided) == ("old", None, frozenset())
+    assert rounds_wanted(everyone) == frozenset()
+    ranking = decide(rounds, DecisionPlan(retired=frozenset({"old"})))
+    assert (ranking.leader, ranking.second, ranking.undecided_with_second) == ("old", "a", {"b"})
+    assert rounds_wanted(ranking) == {"a", "b"}
+    assert rounds_needed(ranking) > 0
+    assert ranking.verdicts == everyone.verdicts
+
+
+def test_where_the_leader_is_not_retired_nothing_changes() -> None:
+    rounds = {"a": times(0, 0, 0), "old": times(0.5, 0.51, 0.49), "older": times(0.504, 0.52, 0.5)}
+    ranking = decide(rounds, DecisionPlan(retired=frozenset({"old", "older"})))
+    assert (ranking.second, ranking.undecided_with_second) == (None, frozenset())
+    assert rounds_wanted(ranking) == frozenset()
+
+
+def test_a_retired_leader_alone_with_one_other_needs_no_second_decision() -> None:
+    rounds = {"old": times(0, 0, 0), "a": times(0.5, 0.51, 0.49)}
+    ranking = decide(rounds, DecisionPlan(retired=frozenset({"old"})))
+    assert (ranking.second, ranking.undecided_with_second) == ("a", frozenset())
+    assert rounds_wanted(ranking) == frozenset()
 
 
 def test_a_contender_with_a_failed_round_gets_another_round() -> None:

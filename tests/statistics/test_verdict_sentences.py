@@ -37,6 +37,22 @@ def test_equality_names_the_margin() -> None:
     assert verdict_sentence(equal, TITLES) == "JAX and PyTorch are practically the same (within 2.8 %)"
 
 
+def test_beyond_the_margin_of_the_plan_nobody_is_called_the_same() -> None:
+    jax, mxnet = (0, 0.1, -0.1, 0.1, -0.1, 0) * 2, (0, -0.1, 0.1, -0.1, 0.1, 0) * 2
+    for rounds in range(2, 13):
+        ranking = decide({"jax": times(*jax[:rounds]), "mxnet": times(*mxnet[:rounds])})
+        assert "the same" not in f"{ranking_sentence(ranking, TITLES)} {headline(ranking, TITLES)}"
+    (verdict,) = ranking.verdicts
+    assert verdict.kind == "equal"
+    assert (
+        verdict_sentence(verdict, TITLES) == f"JAX and MXNet are not told apart (within {percent(verdict.delta_used)})"
+    )
+    assert (
+        headline(ranking, TITLES)
+        == f"JAX and MXNet are the fastest, not told apart (within {percent(verdict.delta_used)})."
+    )
+
+
 def test_undecided_names_the_better_one_and_how_close_they_are() -> None:
     undecided = replace(BETTER, kind="undecided", joint_low=1 / 1.6001, joint_high=1.1)
     sentence = "JAX and PyTorch: too close to call (JAX was faster on average), within 1.61x of each other"
@@ -271,7 +287,7 @@ def test_another_quantity_brings_its_own_words() -> None:
         better="{a} uses {factor} less memory than {b}",
         ahead="{who} used less memory on average",
         best="{who} uses the least memory",
-        best_together="{who} use the least memory, practically the same",
+        best_together="{who} use the least memory",
     )
     assert verdict_sentence(BETTER, TITLES, memory) == "JAX uses 1.42x [1.38, 1.47] less memory than PyTorch"
     ranking = decide({"jax": times(0, 0, 0), "mxnet": times(0.5, 0.5, 0.5)})

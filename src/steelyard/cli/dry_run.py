@@ -31,7 +31,7 @@ def show(plan: RunPlan, as_json: bool = False, nodes: Choice | None = None) -> N
     for each in plan.skipped:
         console.print(f"[dim]{each.group}, {each.environment}: skipped. {escape(each.reason)}[/]")
     found = estimate.estimate(plan, known)
-    parts = [f"{estimate.in_words(found['rounds'])} for the rounds if every pair is decided early"]
+    parts = [f"{estimate.in_words(found['rounds'])} for the rounds if the fastest is decided early"]
     if found["most_rounds"] > found["rounds"]:
         parts.append(f"at most {estimate.in_words(found['most_rounds'])}")
     extra = [
@@ -80,6 +80,6 @@ def _of_nodes(plan: RunPlan, nodes: Choice, seconds: float) -> list[str]:
     names = ", ".join(each.name for each in nodes.nodes)
     sentence = (
         f"Nodes: {len(nodes.nodes)} with the fingerprint {nodes.facts.fingerprint} ({names}). At first {used} of them measure at "
-        f"the same time, so the rounds take about {estimate.in_words(seconds / used)} if every pair is decided early."
+        f"the same time, so the rounds take about {estimate.in_words(seconds / used)} if the fastest is decided early."
     )
     return [sentence, *nodes.left_out]

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 
 from steelyard.plan.run_plan import Group, RunPlan, Variant
-from steelyard.statistics.decision import Ranking, rounds_wanted
+from steelyard.statistics.decision import Ranking, rounds_needed, rounds_wanted
 
 
 class TimeLeft:
@@ -94,8 +94,7 @@ class TimeLeft:
         protocol, ranking, run = group.protocol, self._rankings.get(group.name), self._rounds_run(group)
         if not protocol.sequential:
             return protocol.rounds_max - run
-        open_pairs = [pair for pair in ranking.verdicts if ranking.leader in (pair.a, pair.b)] if ranking else []
-        needed = max((pair.rounds_still_needed for pair in open_pairs), default=0)
+        needed = rounds_needed(ranking) if ranking else 0
         return max(protocol.rounds_min - run, min(needed, protocol.rounds_max - run))
 
     def _wanted(self, group: Group) -> list[Variant]:

@@ -1,4 +1,4 @@
-"""Interleaved rounds of new processes in random order, until every pair is decided; which round runs where and when.
+"""Interleaved rounds of new processes in random order, until the fastest are decided; which round runs where and when.
 
 A round runs completely on one machine. Where a place has several nodes, rounds run at the same time if no decision lies between
 them; rounds of unlike groups, and those that would very likely be needed anyway, fill the nodes that are left.
@@ -73,7 +73,7 @@ def rank(session: Session, group: Group, results: RoundResults, quantity: Quanti
     As in reports, only certified contenders are in verdicts. Where fewer than two are, there is none, and all are ranked.
     """
     costs = results.costs(group.cases, quantity, primary_input(session, group))
-    plan = group.decision(session.plan.options.delta)
+    plan = session.plan.decision(group)
     everyone = decide(costs, plan)
     certified = {key: each for key, each in costs.items() if results.certificates.get(key, {}).get("passed")}
     return Standing(decide(certified, plan) if 1 < len(certified) < len(costs) else everyone, everyone)

@@ -196,6 +196,11 @@ class RunPlan:
     published: Published = field(default_factory=Published)
     search: Search | None = None
 
+    def decision(self, group: Group) -> DecisionPlan:
+        """Return the decision rule of a group, which knows the contenders whose framework is retired."""
+        retired = [case.id for case in group.cases if not self.frameworks[case.framework].maintained]
+        return replace(group.decision(self.options.delta), retired=frozenset(retired))
+
     @property
     def counted(self) -> list[Variant]:
         """The variants whose graphs are counted: the one with the default passes tries the other choices, too."""

@@ -10,8 +10,8 @@ from steelyard.statistics.answer import answer, largest_factor
 from steelyard.statistics.decision import DecisionPlan, Ranking, Verdict
 from steelyard.statistics.sentences import MOST_NAMED, NOT_ENOUGH, at_most, listed, percent, some_others
 
-EQUAL_IN_PRACTICE = 1.10
-"""Candidates that differ by at most this factor are called equal in practice: other reasons then decide between them."""
+SMALL = 1.10
+"""Of candidates that differ by at most this factor, the advice says so: it may be too little to matter to somebody."""
 MOST_FIXED_ROUNDS = 30
 """More rounds than this are never advised for a protocol without a limit: their number is a rough estimate."""
 
@@ -75,12 +75,12 @@ def _open_pairs(ranking: Ranking) -> list[Verdict]:
 
 def _equal(ranking: Ranking, titles: Mapping[str, str]) -> str:
     found = answer(ranking)
-    if found.compared != found.candidates or found.within > EQUAL_IN_PRACTICE:
+    if found.compared != found.candidates or found.within > SMALL:
         return ""
     names = [titles[key] for key in found.candidates]
     who = listed(names) if len(names) <= MOST_NAMED else f"these {len(names)} contenders"
     most = ceil((found.within - 1) * 1000) / 1000
-    return f"Treat {who} as equal in practice: they differ by at most {percent(most)}."
+    return f"{who[:1].upper()}{who[1:]} differ by at most {percent(most)}: if that is little to you, choose by something else."
 
 
 def _inseparable(ranking: Ranking, titles: Mapping[str, str], beyond: Collection[str], most: int) -> str:

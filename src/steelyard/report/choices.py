@@ -13,7 +13,7 @@ from steelyard.statistics import choice
 from steelyard.statistics.answer import answer
 from steelyard.statistics.decision import decide
 from steelyard.statistics.intervals import Ratio
-from steelyard.statistics.sentences import percent
+from steelyard.statistics.sentences import percent, together
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -138,7 +138,8 @@ def _sentence(
     equal = all(pair and pair.kind == "equal" for pair in pairs)
     if equal:
         within = percent(ranking.delta_used)
-        text = f"{_listed(names, 'and')} are practically the same (within {within}): choose by something else."
+        alike = together(ranking.beyond_plan)
+        text = f"{_listed(names, 'and')} are {alike} (within {within}): choose by something else."
     else:
         text = f"Either of {_listed(names, 'or')}: the verdicts of this run do not tell them apart."
     text += _otherwise(found, others, titles)

@@ -49,7 +49,7 @@ def compare(source: Source, group: Group) -> Comparison:
     passed = {key for key, found in source.certificates.items() if found["passed"]} - source.record.above_peak.keys()
     able = [case for case in group.cases if case.id in passed]
     costs = {name: source.results.costs(able, source.quantity, name) for name in ranked}
-    rankings = {name: decide(each, group.decision(source.plan.options.delta)) for name, each in costs.items()}
+    rankings = {name: decide(each, source.plan.decision(group)) for name, each in costs.items()}
     contenders = [_contender(source, group, variant, inputs, rankings) for variant in group.variants]
     order = rankings[primary].order if primary in rankings else ()
 

@@ -10,18 +10,15 @@ from steelyard.report.model import Comparison, Contender
 from steelyard.report.notation import quantity_text
 from steelyard.report.styles import Style
 from steelyard.statistics import sentences
-from steelyard.statistics.sentences import percent
+from steelyard.statistics.sentences import percent, together
 
 ROW_PIXELS = 46
 WIDEST = 4.0
 """Intervals are clipped at this factor beyond the estimates, so that a very wide one does not compress the others."""
 RATIOS = (
-    "{label} of each contender divided by {best}{interval}. The grey band, {delta} to either side of 1, marks practical "
-    "equality."
+    "{label} of each contender divided by {best}{interval}. The grey band, {delta} to either side of 1, is the margin."
 )
-READING = (
-    " An interval inside the band means practically the same; an interval that does not include 1 means a difference."
-)
+READING = " An interval inside the band means {together}; an interval that does not include 1 means a difference."
 MEANS = "Mean {label} of each contender{interval}. There is no verdict on the {best}."
 WITH_INTERVAL, WITHOUT_INTERVAL = ", with its interval", "; there are no intervals after one trial"
 SIZES = {"ns": 1e9, "bytes": 2.0**20}
@@ -60,7 +57,7 @@ def figure(comparison: Comparison, source: str, styles: dict[str, Style]) -> Fig
         shown = formatting.ratio
         label, best = formatting.capitalised(quantity.label), formatting.of_the_best(quantity)
         caption = RATIOS.format(label=label, best=best, interval=interval, delta=percent(ranking.delta_used))
-        caption += READING if several else ""
+        caption += READING.format(together=together(ranking.beyond_plan)) if several else ""
     texts = [(contender.title, str(shown(comparison, contender, source))) for contender in measured]
     low, high = _range(spans)
     layout = figures.rows(ROW_PIXELS * len(measured) + 64, axis_between(low, high, axis, unit), texts, -0.85, 8)

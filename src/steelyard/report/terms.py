@@ -23,14 +23,15 @@ TERMS = {
     "input pipeline": "The way in which a framework reads, shuffles and batches its data.",
     "interval": "The range in brackets. The procedure that computes it misses the true value in at most 5 of 100 measurements.",
     "not enough rounds": "The ends of the interval differ by more than a factor of 3, so it says nothing of use yet.",
-    "practically the same": "The difference is shown to be too small to matter: less than 2 %, or than the larger limit that is "
-    "stated beside it if the machine is noisy.",
+    "not told apart": "The difference is shown to be less than the limit beside it. On a noisy machine this is more than 2 %, so "
+    "the difference may matter.",
+    "practically the same": "The difference is shown to be too small to matter: less than 2 %, or another limit that you chose.",
     "protocol": "How many rounds are run, and how many steps or batches of each process warm up and count.",
     "retired": "The project has no new releases and gets no corrections. Old networks may still need it.",
     "round": "One trial of every contender that is not decided yet, in random order. Where they can, they compute in turns, so "
     "that all meet the same machine.",
     "steady state": "The part of a process in which nothing compiles any more and the times no longer change.",
-    "too close to call": "Neither of the two is shown to be better, and they are not shown to be practically the same.",
+    "too close to call": "Neither of the two is shown to be better, or to be within the margin of the other.",
     "trial": "One new process that runs one contender once. The intervals are computed from trials, not from single "
     "steps or batches.",
     "warm-up": "What a process computes before counting begins. It lasts until the process is in a steady state.",

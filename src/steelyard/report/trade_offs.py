@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 FADED = 0.35
 CAPTION = (
     "Lower and further left is better. Pale contenders are beaten: another one is shown to be better in one of the two and at "
-    "least practically the same in the other. Means over processes."
+    "least within the margin of it in the other. Means over processes."
 )
 START = " Time to start: imports, building, and by how much all {steps} before the steady ones take longer than these."
 HEIGHT = 340

@@ -146,7 +146,7 @@ def find(
         found.append(_warning("SharedMachine", MACHINE, "Another run of steelyard used the machine at the same time."))
     found += [_warning("LeftOutNodes", RUN, sentence) for sentence in source.record.left_out]
     for comparison in comparisons:
-        found += _scatter(comparison, source)
+        found += _scatter(comparison)
         found += _partings(comparison, source)
         for contender in comparison.contenders:
             found += _of_contender(comparison, contender, source)
@@ -201,12 +201,12 @@ def _range(figures: Iterable[str]) -> str:
     return f"{found[0]} to {found[-1]}" if len(found) > 1 else found[0]
 
 
-def _scatter(comparison: Comparison, source: Source) -> Iterator[ResultWarning]:
+def _scatter(comparison: Comparison) -> Iterator[ResultWarning]:
     ranking = comparison.rankings.get(comparison.primary)
-    if ranking and ranking.delta_used > source.plan.options.delta:
+    if ranking and ranking.beyond_plan:
         sentence = (
-            f"Ratios scatter by {percent(ranking.scatter)} from round to round, so 'practically the same' means within "
-            f"{percent(ranking.delta_used)}, not {percent(source.plan.options.delta)}."
+            f"Ratios scatter by {percent(ranking.scatter)} from round to round, so contenders that differ by less than "
+            f"{percent(ranking.delta_used)} are not told apart, and none are called the same."
         )
         yield _warning("NoisyMachine", comparison.group, sentence)
 

@@ -88,7 +88,7 @@ def _having(thing: str, more: str, most: str, less: str) -> Wording:
         better=f"{{a}} has a {{factor}} {more} {thing} than {{b}}",
         ahead=f"{{who}} had the {more} {thing} on average",
         best=f"{{who}} has the {most} {thing}",
-        best_together=f"{{who}} have the {most} {thing}, practically the same",
+        best_together=f"{{who}} have the {most} {thing}",
         best_of=f"The {most} {thing} is that of {{who}}",
         worse=f"has {{factors}} {less} {thing}",
     )
@@ -114,7 +114,7 @@ LESS_MEMORY = Wording(
     better="{a} uses {factor} less memory than {b}",
     ahead="{who} used less memory on average",
     best="{who} uses the least memory",
-    best_together="{who} use the least memory, practically the same",
+    best_together="{who} use the least memory",
     best_of="The least memory is used by {who}",
     worse="uses {factors} more memory",
 )

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from steelyard.statistics.intervals import Rounds, logs
 from steelyard.statistics.looks import look
-from steelyard.statistics.verdicts import DecisionPlan, Verdict, verdicts
+from steelyard.statistics.verdicts import DecisionPlan, Kind, Verdict, verdicts
 
 __all__ = ["DecisionPlan", "Ranking", "Verdict", "decide", "rounds_needed", "rounds_wanted"]
 
@@ -36,6 +36,15 @@ class Ranking:
     scatter: float
     """Standard deviation of a round's log ratio, the median over all pairs; 0 before the second round."""
     plan: DecisionPlan
+    second: str | None = None
+    """The first in `order` that is not retired, where the leader is; otherwise None."""
+    undecided_with_second: frozenset[str] = frozenset()
+    """Contenders that are not retired, whose comparison with `second` is undecided."""
+
+    @property
+    def beyond_plan(self) -> bool:
+        """Whether the margin is wider than the plan's, because ratios scatter; see `Verdict.beyond_plan`."""
+        return self.delta_used > self.plan.delta
 
     def between(self, a: str, b: str) -> Verdict | None:
         """Return the verdict of `a` against `b`; None if they share no round."""
@@ -67,10 +76,17 @@ def decide(rounds: Mapping[str, Rounds], plan: DecisionPlan | None = None) -> Ra
     state = look(table([rounds[name] for name in names]), plan, plan.weights(names))
     order = tuple(names[place] for place in state.order)
     leader = order[0] if rounds[order[0]] else None
+    found = _in_order(verdicts(state, names, plan), order)
+    others = [name for name in order if name not in plan.retired and rounds[name]] if leader in plan.retired else []
+    second = others[0] if others else None
     return Ranking(
         order=order,
         leader=leader,
-        verdicts=_in_order(verdicts(state, names, plan), order),
+        verdicts=found,
+        second=second,
+        undecided_with_second=frozenset(
+            name for name in others[1:] if _kind(found, second, name) in ("undecided", None)
+        ),
         still_undecided=frozenset(name for name, is_open in zip(names, state.undecided, strict=True) if is_open)
         if leader
         else frozenset(names),
@@ -85,20 +101,28 @@ def rounds_wanted(ranking: Ranking) -> frozenset[str]:
     """Return the contenders of the next round; empty if all is decided or the plan's rounds are used up."""
     if ranking.rounds_run < ranking.plan.least_rounds:
         return frozenset(ranking.order)
-    if ranking.rounds_run >= ranking.plan.most_rounds or not ranking.still_undecided:
+    if ranking.rounds_run >= ranking.plan.most_rounds:
         return frozenset()
-    return ranking.still_undecided | {ranking.leader} if ranking.leader else ranking.still_undecided
+    wanted: frozenset[str] = frozenset()
+    for best, undecided in ((ranking.leader, ranking.still_undecided), (ranking.second, ranking.undecided_with_second)):
+        wanted |= undecided | {best} if best and undecided else undecided
+    return wanted
 
 
 def rounds_needed(ranking: Ranking) -> int:
-    """Return about how many further rounds the comparisons with the leader need, within those that the plan allows.
+    """Return about how many further rounds the comparisons with the leader need, and those with the best one that is not retired.
 
-    Before the least rounds nothing can be told but that these are needed.
+    No more than the plan allows. Before the least rounds nothing can be told but that these are needed.
     """
     run, plan = ranking.rounds_run, ranking.plan
     if run < plan.least_rounds:
         return plan.least_rounds - run
     undecided = [each for each in ranking.verdicts if ranking.leader in (each.a, each.b)]
+    undecided += [
+        each
+        for each in ranking.verdicts
+        if ranking.second in (each.a, each.b) and ranking.undecided_with_second & {each.a, each.b}
+    ]
     needed = max((each.rounds_still_needed for each in undecided), default=0)
     return max(0, min(needed, plan.most_rounds - run))
 
@@ -110,6 +134,10 @@ def table(rounds: list[Rounds]) -> NDArray[np.float64]:
     for row, finished in zip(table, rounds, strict=True):
         row[[numbers.index(number) for number in finished]] = logs(list(finished.values()))
     return table
+
+
+def _kind(found: tuple[Verdict, ...], a: str | None, b: str) -> Kind | None:
+    return next((each.kind for each in found if {each.a, each.b} == {a, b}), None)
 
 
 def _in_order(found: list[Verdict], order: tuple[str, ...]) -> tuple[Verdict, ...]:

@@ -32,7 +32,8 @@ class Wording:
     ahead: str = "{who} was faster on average"
     """The better one of two, if the difference is undecided."""
     best: str = "{who} is the fastest"
-    best_together: str = "{who} are the fastest, practically the same"
+    best_together: str = "{who} are the fastest"
+    """Those that are best and shown to be within a margin of each other."""
     best_of: str = "The fastest is {who}"
     """Those that may be the best, as a list with "or"."""
     worse: str = "is {factors} slower"
@@ -48,7 +49,7 @@ def verdict_sentence(verdict: Verdict, titles: Titles, wording: Wording = TIME_P
         return verdict_sentence(verdict.flipped(), titles, wording)
     a, b = titles[verdict.a], titles[verdict.b]
     if verdict.kind == "equal":
-        return f"{a} and {b} are practically the same (within {percent(verdict.delta_used)})"
+        return f"{a} and {b} are {together(verdict.beyond_plan)} (within {percent(verdict.delta_used)})"
     if verdict.kind == "undecided":
         ahead = "" if _is_tie(verdict) else f" ({wording.ahead.format(who=a)})"
         each_other = "" if is_wide(verdict.low, verdict.high) else " of each other"
@@ -60,6 +61,11 @@ def verdict_sentence(verdict: Verdict, titles: Titles, wording: Wording = TIME_P
         return f"{wording.better.format(a=a, b=b, factor=factor)} ({NOT_ENOUGH} to say how much)"
     factor = f"{best:.{digits}f}x [{low:.{digits}f}, {high:.{digits}f}]"
     return wording.better.format(a=a, b=b, factor=factor)
+
+
+def together(beyond_plan: bool) -> str:
+    """Return what two contenders are that are shown to be within a margin: the same only if that is the plan's."""
+    return "not told apart" if beyond_plan else "practically the same"
 
 
 def ranking_sentence(ranking: Ranking, titles: Titles, wording: Wording = TIME_PER_STEP) -> str:
@@ -100,10 +106,9 @@ def _best(ranking: Ranking, found: Answer, titles: Titles, wording: Wording) -> 
     first, *others = (titles[key] for key in found.candidates)
     rivals = [ranking.between(found.candidates[0], key) for key in found.candidates[1:]]
     if all(verdict and verdict.kind == "equal" for verdict in rivals):
-        margin = (
-            f" (within {percent(ranking.delta_used)})" if others and ranking.delta_used > ranking.plan.delta else ""
-        )
-        return (wording.best_together if others else wording.best).format(who=listed([first, *others])) + f"{margin}."
+        best = (wording.best_together if others else wording.best).format(who=listed([first, *others]))
+        margin = f" (within {percent(ranking.delta_used)})" if ranking.beyond_plan else ""
+        return f"{best}, {together(ranking.beyond_plan)}{margin}." if others else f"{best}."
     if len(found.candidates) > MOST_NAMED:
         who = wording.best_of.format(who=f"one of {len(found.candidates)} contenders")
         who += f", of which {first} was best on average"

@@ -41,6 +41,8 @@ class DecisionPlan:
     most_rounds: int = 12
     planned: frozenset[frozenset[str]] = frozenset()
     """Pairs of contenders that the comparison is about first of all. Together they have at least half of the error."""
+    retired: frozenset[str] = frozenset()
+    """Contenders of retired frameworks. If one of them leads, rounds go on until the best of the others is decided, too."""
 
     def __post_init__(self) -> None:
         if not (self.delta > 0 and 0 < self.error < 1 and 1 <= self.least_rounds <= self.most_rounds):
@@ -91,6 +93,8 @@ class Verdict:
     joint_low: float = 0.0
     joint_high: float = inf
     """Ends of the wider interval that holds for all pairs and looks together, at the plan's error."""
+    beyond_plan: bool = False
+    """Whether `delta_used` is more than the plan's delta, so that equality is no more than "not told apart within it"."""
 
     def flipped(self) -> Verdict:
         """Return the same verdict with A and B exchanged."""
@@ -140,6 +144,7 @@ def verdicts(look: Look, names: tuple[str, ...], plan: DecisionPlan) -> list[Ver
                 error=float(errors[pair]),
                 joint_low=exp(mean - joint),
                 joint_high=exp(mean + joint),
+                beyond_plan=bool(look.margin > plan.delta),
             )
         )
     return found
