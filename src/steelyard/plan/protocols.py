@@ -50,7 +50,7 @@ MOST_ROUNDS = 12
 TURNS = 6
 
 KNOWN = {
-    "sequential": "Interleaved rounds of new processes until the fastest is told apart from every other one (2 to 12 rounds)",
+    "sequential": "Interleaved rounds of new processes until the best one is told apart from every other (2 to 12 rounds)",
     "sequential:pipeline": "The same on the framework's own input pipeline alone, without the cached batch",
     "fixed:WARMUP+COUNTED": "A fixed number of steps on a cached synthetic batch, e.g. fixed:10+200 (Dai et al. 2022)",
     "fixed:WARMUP+COUNTED:pipeline": "The same with the framework's own input pipeline, on real data",
