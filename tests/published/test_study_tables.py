@@ -8,6 +8,8 @@ import pytest
 
 from steelyard.errors import UserError
 from steelyard.files import settings_files
+from steelyard.plan import protocols
+from steelyard.plan.studies import all_studies
 from steelyard.published import gathering
 from steelyard.published.documents import documents
 from steelyard.published.held import Arm, arm
@@ -364,3 +366,10 @@ def test_the_studies_of_steelyard_are_held_against_entries_that_name_them():
     assert len(pairs) >= 10
     assert [(name, each.entry) for name, each in pairs if name not in find(each.entry)[1].studies] == []
     assert {each.quantity for _, each in pairs} <= {*QUANTITIES, *profiled.QUANTITIES, NODES}
+
+
+@pytest.mark.parametrize("name", sorted(name for name, study in all_studies().items() if study.published))
+def test_every_table_of_the_published_size_has_the_rounds_that_a_judgement_needs(name):
+    study = all_studies()[name]
+    found = {cell.protocol: protocols.protocol(cell.protocol, cell.rounds) for cell in study.of_size("P").cells}
+    assert {known for known, protocol in found.items() if protocol.rounds_max < 3} == set()
