@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from steelyard.files import settings_files
 from steelyard.published import gathering
-from steelyard.report.beside import MeasuredArm, MeasuredGroup, beside, count
+from steelyard.published.held import Arm
+from steelyard.report.beside import OVER_BATCHES, MeasuredArm, MeasuredGroup, beside, count
+from steelyard.report.published import setting
+from steelyard.statistics.claims import MAXIMUM, MEAN, Claim
 from steelyard.statistics.intervals import Ratio
 
 FOLDER = Path(__file__).parents[1] / "published" / "held"
@@ -244,3 +250,48 @@ def test_values_of_knobs_are_compared_as_text(written):
     assert means(Arm("dense", "", "", {"sparse": written}), arm("PyTorch", "pytorch", "eager", sparse=False))
     assert not means(Arm("dense", "", "", {"sparse": written}), arm("PyTorch", "pytorch", "eager", sparse=True))
     assert not means(Arm("dense", "", "", {"sparse": written}), arm("JAX", "jax", "jit"))
+
+
+def over_batches(statistic, speeds, said=1.15):
+    """Return the rows of a statement of several batches beside these speeds of TensorFlow, PyTorch's being 1."""
+    table = tables("single-gpu-speed")[0]
+    statement = replace(
+        table.statements[0], network="VGG16", cell="vgg16:imagenet", batch=0, optimizer="", statistic=statistic,
+        first=Arm("tensorflow", "tensorflow"), second=Arm("pytorch", "pytorch"), said=Claim(said, said, ordered=True),
+    )  # fmt: skip
+    tensorflow = arm("TensorFlow", "tensorflow", "graph")
+    groups = [
+        group("vgg16:imagenet", [(tensorflow, speed), (PYTORCH, 1)], batch=batch) for batch, speed in speeds.items()
+    ]
+    return beside(replace(table, statements=(statement,)), groups)
+
+
+def test_a_mean_over_batches_is_judged_once_as_a_mean():
+    (row,) = over_batches(MEAN, {32: 1.05, 64: 1.15, 128: 1.28})
+    assert (row.measured.value, row.measured.low) == pytest.approx((1.16, 1.16 * 0.98))
+    assert row.judgement == "same size"
+    assert row.group == "vgg16:imagenet, mean over batches (32, 64 and 128)"
+    assert setting(row) == row.group
+    (least, *_) = over_batches("", {32: 1.05, 64: 1.15, 128: 1.28})
+    assert least.judgement == "same order", "each batch by itself is not what the document says"
+
+
+def test_a_maximum_over_batches_is_judged_once_as_a_maximum():
+    (row,) = over_batches(MAXIMUM, {32: 1.05, 64: 1.21, 128: 1.1}, said=1.215)
+    assert (row.measured.value, row.measured.high) == pytest.approx((1.21, 1.21 * 1.02))
+    assert row.judgement == "same size"
+
+
+def test_one_batch_is_no_mean_of_several():
+    (row,) = over_batches(MEAN, {64: 1.15})
+    assert (row.judgement, row.measured) == (None, None)
+    assert row.reason == "The document has the mean over batches, and this run has one batch."
+
+
+@given(st.lists(st.tuples(st.floats(0.5, 2), st.floats(1, 1.2)), min_size=2, max_size=6), st.data())
+def test_the_interval_of_a_statistic_holds_wherever_the_ratios_lie_in_theirs(known, data):
+    for words, combine in OVER_BATCHES.items():
+        inside = [data.draw(st.floats(value / width, value * width)) for value, width in known]
+        low, high = (combine([value * width**sign for value, width in known]) for sign in (-1, 1))
+        assert low <= combine(inside) * (1 + 1e-12), words
+        assert combine(inside) <= high * (1 + 1e-12), words

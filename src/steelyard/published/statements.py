@@ -31,7 +31,7 @@ class Statement:
     Without a second side it is what the document says of a value of the first.
 
     `batch` and `optimizer` are those of the document, 0 and "" where it gives none. `remark` says how the number was read
-    if it is not the printed one.
+    if it is not the printed one. `statistic`: of which of several measurements it is, such as `claims.MEAN`; empty: of each.
     """
 
     network: str
@@ -43,6 +43,7 @@ class Statement:
     said: Claim
     printed: str
     remark: str = ""
+    statistic: str = ""
 
 
 def statements(held: Held, document: Document, entry: Entry) -> tuple[Statement, ...]:
@@ -114,7 +115,7 @@ def _stated(held: Held, document: Document, values: list[Value]) -> Iterator[Sta
             for cell in value.all_cells or ("",):
                 yield Statement(
                     value.network, cell, value.batch, value.optimizer, first, second,
-                    said.turned() if said.is_reversed else said, printed(value), remark,
+                    said.turned() if said.is_reversed else said, printed(value), remark, value.statistic,
                 )  # fmt: skip
 
 

@@ -5,16 +5,20 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from dataclasses import dataclass
+from statistics import fmean
 from typing import TYPE_CHECKING, get_args
 
-from steelyard.statistics.claims import Claim, Judgement, judge, judge_level
+from steelyard.statistics.claims import MAXIMUM, MEAN, Claim, Judgement, judge, judge_level
+from steelyard.statistics.intervals import Ratio
+from steelyard.statistics.sentences import listed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from steelyard.results.record import Arm, PublishedTable, Statement
-    from steelyard.statistics.intervals import Level, Ratio
+    from steelyard.statistics.intervals import Level
 
+OVER_BATCHES: dict[str, Callable[[list[float]], float]] = {MEAN: fmean, MAXIMUM: max}
 JUDGEMENTS: tuple[Judgement, ...] = get_args(Judgement)
 
 
@@ -109,10 +113,34 @@ def _rows(statement: Statement, groups: list[MeasuredGroup], absent: Mapping[str
         return
     same_batch = [group for group in meant if statement.batch and group.batch == statement.batch]
     found = [row for group in same_batch or meant for row in _found(statement, group)]
-    if found:
+    if found and statement.statistic in OVER_BATCHES:
+        yield from _over_batches(statement, found)
+    elif found:
         yield from found
     elif reasons := [_missing(arm, group) for group in meant for arm in named]:
         yield Row(statement, words, reason=next(filter(None, reasons), "The two are not in this run together."))
+
+
+def _over_batches(statement: Statement, rows: list[Row]) -> Iterator[Row]:
+    """Yield one row for every two sides: the document's statistic of their ratios at all batches.
+
+    The interval of a mean or maximum has the means or maxima of the ends. It misses the truth at most as often as any of the
+    intervals does.
+    """
+    words, combine = statement.statistic, OVER_BATCHES[statement.statistic]
+    for sides in dict.fromkeys(row.sides for row in rows):
+        of_sides = [row for row in rows if row.sides == sides]
+        ratios = [row.measured for row in of_sides if isinstance(row.measured, Ratio)]
+        batches = listed([str(row.batch) for row in of_sides])
+        where = f"{statement.cell or of_sides[0].group}, {words} ({batches})"
+        if len(ratios) < len(of_sides) or len(of_sides) < 2:
+            reasons = [row.reason for row in of_sides if row.reason]
+            reason = reasons[0] if reasons else f"The document has the {words}, and this run has one batch."
+            yield Row(statement, sides, where, reason=reason)
+            continue
+        value, low, high = (combine([getattr(each, end) for each in ratios]) for end in ("value", "low", "high"))
+        measured = Ratio(value, low, high, min(each.rounds for each in ratios))
+        yield Row(statement, sides, where, measured=measured, judgement=judge(statement.said, measured))
 
 
 def _found(statement: Statement, group: MeasuredGroup) -> Iterator[Row]:

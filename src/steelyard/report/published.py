@@ -303,6 +303,8 @@ def setting(row: Row) -> str:
     if not row.group:
         return ""
     there = row.statement.batch
+    if not row.batch:  # of several
+        return row.group
     return f"{row.group}, batch {row.batch}" + (f" (published: {there})" if there and there != row.batch else "")
 
 

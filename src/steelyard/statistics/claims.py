@@ -15,6 +15,9 @@ Judgement = Literal["same size", "same order", "compatible, not precise", "other
 """Whether a measurement agrees. "compatible, not precise" and "open" say that it does not tell; each of the others is wrong at
 most as often as the interval misses the true ratio, however large the noise."""
 
+MEAN, MAXIMUM = "mean over batches", "maximum over batches"
+"""Statistics that documents state of several ratios, and that are held against the same of the measured ones."""
+
 RELATIONS = ("", "<", "<=", ">", "about", "range", "order", "ambiguous", "not given", "missing")
 """How a published value is to be read: as it stands, as a bound, roughly, as a range; "order": only who is better is said."""
 
