@@ -1,7 +1,7 @@
 """What decides the outcome of a test of real frameworks, as one hash: of files alone, so that no framework has to run.
 
 A test declares it with the marker `decided`: a function from the test's parameters to `Sources`. The hash also has the test's own code,
-the code of steelyard that it reaches, its parameters, and the lock files of its frameworks.
+the code of steelyard that it reaches, its parameters, and the lock files of its frameworks. Comments, docstrings and layout of Python code decide nothing.
 """
 
 from __future__ import annotations
@@ -221,4 +221,28 @@ def _matching(root: Path, pattern: str) -> tuple[Path, ...]:
 
 @cache
 def _hash(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+    content = path.read_bytes()
+    return hashlib.sha256(_code(content) if path.suffix == ".py" else content).hexdigest()
+
+
+def _code(content: bytes) -> bytes:
+    """Return Python code without comments, docstrings and layout, which decide nothing; as it is where it cannot be parsed."""
+    try:
+        tree = ast.parse(content)
+    except (SyntaxError, ValueError):
+        return content
+    return ast.unparse(_WithoutTexts().visit(tree)).encode()
+
+
+class _WithoutTexts(ast.NodeTransformer):
+    """Removes statements that are a text alone: docstrings of modules, classes, functions and attributes."""
+
+    def generic_visit(self, node: ast.AST) -> ast.AST:
+        super().generic_visit(node)
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and not node.body:
+            node.body = [ast.Pass()]
+        return node
+
+    def visit_Expr(self, node: ast.Expr) -> ast.Expr | None:
+        is_text = isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+        return None if is_text else node

@@ -164,9 +164,47 @@ OF_BOTH = {name for name in CHANGED if "alpha" not in name}
 @pytest.mark.parametrize("name", CHANGED, ids=CHANGED.values())
 def test_a_change_of_what_decides_a_test_runs_it(run: Run, proven: Path, name: str) -> None:
     path = proven / name
-    path.write_text((path.read_text() if path.exists() else "") + "\n# changed\n")
+    path.write_text((path.read_text() if path.exists() else "") + "\nchanged = 1\n")
     found, _ = run("use")
     assert found.keys() == {ALPHA, "test_undeclared"} | ({BETA} if name in OF_BOTH else set())
+
+
+BARE = """
+def double(number):
+    return 2 * number
+
+class Limits:
+    size = 1
+
+class Refused(Exception):
+    pass
+"""
+DOCUMENTED = '''
+def double(number):  # of any type
+    """Return twice the number."""
+
+    return (2*number)
+
+class Limits:
+    """What a process may use."""
+    size = 1
+    """In bytes."""
+
+class Refused(Exception):
+    """More than a process may use."""
+'''
+
+
+@pytest.mark.parametrize("name", [name for name in CHANGED if name.endswith(".py")])
+def test_comments_docstrings_and_layout_decide_nothing(run: Run, proven: Path, name: str) -> None:
+    path = proven / name
+    code = path.read_text() if path.exists() else ""
+    path.write_text(code + BARE)
+    run("add")
+    path.write_text(f'"""What this file has."""\n{code}{DOCUMENTED}')
+    assert run("use")[0].keys() == {"test_undeclared"}
+    path.write_text(f"{code}{DOCUMENTED}".replace("2*number", "3*number"))
+    assert run("use")[0].keys() == {ALPHA, "test_undeclared"} | ({BETA} if name in OF_BOTH else set())
 
 
 @pytest.mark.parametrize(
@@ -179,7 +217,7 @@ def test_a_change_of_what_decides_a_test_runs_it(run: Run, proven: Path, name: s
     ],
 )
 def test_a_change_of_anything_else_does_not(run: Run, proven: Path, name: str) -> None:
-    (proven / name).write_text("# changed\n")
+    (proven / name).write_text("changed = 1\n")
     assert run("use")[0].keys() == {"test_undeclared"}
 
 
@@ -205,7 +243,7 @@ def test_of_a_tests_file_its_own_code_counts(
 
 
 def test_a_mistake_behind_an_old_key_is_found(run: Run, proven: Path) -> None:
-    (proven / "src/steelyard_worker/workloads/line/alpha.py").write_text("# wrong\n")
+    (proven / "src/steelyard_worker/workloads/line/alpha.py").write_text("wrong = 1\n")
     found, _ = run("use", code=1)
     assert found == {ALPHA: "FAILED", "test_undeclared": "PASSED"}
 
@@ -246,7 +284,7 @@ def test_a_damaged_line_counts_as_missing(run: Run, proven: Path, damage: str) -
 
 def test_the_sample_runs_whatever_the_record_says(run: Run, proven: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A mistake that no key shows: the record has the key of the wrong code. It is found, and stays found when the sample moves on."""
-    (proven / "src/steelyard_worker/workloads/line/beta.py").write_text("# wrong\n")
+    (proven / "src/steelyard_worker/workloads/line/beta.py").write_text("wrong = 1\n")
     name = f"tests/conformance/test_scripted_cells.py::{BETA}"
     run("use", code=1)
     local, _ = Record.read(cache_folder() / proved.LOCAL)
@@ -280,7 +318,7 @@ def test_everything_is_proved_anew_and_what_failed_or_is_gone_leaves_the_record(
     machine, name = proved.machine(), "tests/conformance/test_scripted_cells.py::"
     more = {each: Entry("0", "2026-01-01", 1) for each in (f"{name}test_gone", "tests/gone.py::test_gone")}
     recorded(proven).changed(machine, more).write(proven / proved.RECORD)
-    (proven / "src/steelyard_worker/workloads/line/beta.py").write_text("# wrong\n")
+    (proven / "src/steelyard_worker/workloads/line/beta.py").write_text("wrong = 1\n")
     found, sentence = run("anew", code=1)
     assert found == {ALPHA: "PASSED", BETA: "FAILED", "test_undeclared": "PASSED"}
     assert "all were run anew" in sentence
@@ -288,7 +326,7 @@ def test_everything_is_proved_anew_and_what_failed_or_is_gone_leaves_the_record(
 
 
 def test_a_skipped_test_has_shown_nothing(run: Run, root: Path) -> None:
-    (root / "src/steelyard_worker/workloads/line/beta.py").write_text("# skip\n")
+    (root / "src/steelyard_worker/workloads/line/beta.py").write_text("skip = 1\n")
     assert run("anew")[0][BETA] == "SKIPPED"
     assert recorded(root).names(proved.machine()) == {f"tests/conformance/test_scripted_cells.py::{ALPHA}"}
     assert run("use")[0].keys() == {BETA, "test_undeclared"}
