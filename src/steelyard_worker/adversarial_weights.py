@@ -1,7 +1,7 @@
-"""The weights that a certificate computes with beside the initial ones, which they are times factors that are drawn.
+"""The second set of weights that a certificate computes with: the initial weights times factors that are drawn.
 
-Nothing of them can be recognised: a tensor that were its initial one, or a power of two times it, would tell an implementation
-that it is being certified. Draws are hashes, not random numbers of NumPy, so that they are the same in every version of it.
+An implementation cannot recognise them. A tensor that equals its initial value, or a power of two times it, would show that the
+implementation is being certified. Draws are hashes, not random numbers of NumPy, so that they are the same in every version of it.
 """
 
 from __future__ import annotations

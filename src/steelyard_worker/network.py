@@ -164,8 +164,9 @@ class Network:
     says so, as the names of their tensors begin. Empty where there are none, or nothing is differentiated in them.
     `probes` names inner tensors in the order of the forward pass. After a certificate was rejected, they are compared, so that
     the first one that differs can be named (see `steelyard_worker.probes`).
-    `norm_epsilon`: what batch norms add to a variance. `small_variances`: factors of initial weights, as in `Adversarial`, with
-    which layer norms see variances that are nearly as small as their epsilon, and outputs stay about what they are.
+    `norm_epsilon`: what batch norms add to a variance. `small_variances`: factors by which some initial weights are multiplied,
+    by name as in `Adversarial`, so that the variances in layer norms are about as small as their epsilon and a wrong epsilon shows.
+    The factors leave the outputs at about the same size.
     """
 
     parameters: tuple[Parameter, ...]
@@ -211,7 +212,7 @@ class Network:
         return 2 * self.macs
 
     def small_variance_factor(self, name: str) -> float:
-        """Return what the initial weights of a parameter are multiplied by where layer norms shall see small variances."""
+        """Return the factor of a parameter's initial weights that makes the variances in layer norms small."""
         return _first(self.small_variances, name, 1.0)
 
 

@@ -97,7 +97,7 @@ def of_export(exporter: str, runtime: str) -> str:
 
 def of_precision(findings: Sequence[Finding]) -> str:
     """Return the likely cause where a candidate matches in float64, and not in its own precision."""
-    first = first_beyond(findings) or findings[0]
+    first = first_beyond(findings)
     return LOWER_PRECISION if _may_be_precision(first) else WRONG_KERNEL.format(error=_error_in_bfloat16(first))
 
 

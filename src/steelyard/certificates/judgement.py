@@ -64,8 +64,8 @@ class Judgement:
 
     @property
     def first(self) -> Finding | None:
-        """The first tensor that exceeds its limit (`first_beyond`)."""
-        return first_beyond(self.findings)
+        """The first tensor that exceeds its limit (`first_beyond`), if one does."""
+        return None if all(finding.passed for finding in self.findings) else first_beyond(self.findings)
 
     @property
     def worst(self) -> Finding | None:
@@ -86,13 +86,13 @@ class Judgement:
         return {stage: float(np.median(allowed)) for stage, allowed in stages.items()}
 
 
-def first_beyond(findings: Sequence[Finding]) -> Finding | None:
-    """Return the first tensor in the order of comparison that exceeds its limit.
+def first_beyond(findings: Sequence[Finding]) -> Finding:
+    """Return the first tensor in the order of comparison that exceeds its limit; at least one must.
 
     An inference before training shows no layer. Where it would be the first, and the adversarial batch shows the mistake, too, it
     is the first tensor of that, whose statistics and updates belong to layers.
     """
     beyond = [finding for finding in findings if not finding.passed]
-    if beyond and beyond[0].kind == "evaluation":
+    if beyond[0].kind == "evaluation":
         return next((finding for finding in beyond if finding.kind == "adversarial"), beyond[0])
-    return beyond[0] if beyond else None
+    return beyond[0]

@@ -40,7 +40,7 @@ from steelyard_worker.network import STATISTICS, Network
 #  15  precision is judged on a few samples that fill the timed batch, against a reference with the candidate's batch statistics
 #      where these flip ReLUs; sums over that batch may lose one rounding a term. The update rule is checked by itself. A lower
 #      precision in oneDNN's log, a setting that was changed, and a replaced clock or check reject. Imported files decide, too.
-#      Without data, batches take turns
+#      Without data, batches take turns. Outputs in inference before training are compared with weights that make variances small
 VERSION = 15
 
 # Half a unit in the last place, relative: the size of one rounding (IEEE 754-2019, table 3.6; bfloat16 has 8 bits of precision).

@@ -262,7 +262,7 @@ def _first_difference(findings: Sequence[Finding], cause: str = "") -> str:
 
 
 def _described(findings: Sequence[Finding], cause: str = "") -> str:
-    first, others = first_beyond(findings) or findings[0], sum(not finding.passed for finding in findings) - 1
+    first, others = first_beyond(findings), sum(not finding.passed for finding in findings) - 1
     more = f" {others:,} other tensor{' differs' if others == 1 else 's differ'} too." if others else ""
     return f"{first.label}: {_size(first)}.{_ratio(first, findings)}{more} {causes.likely(first, cause)}"
 
