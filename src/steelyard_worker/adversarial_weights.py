@@ -1,7 +1,8 @@
 """The second set of weights that a certificate computes with: the initial weights times factors that are drawn.
 
 An implementation cannot recognise them. A tensor that equals its initial value, or a power of two times it, would show that the
-implementation is being certified. Draws are hashes, not random numbers of NumPy, so that they are the same in every version of it.
+implementation is being certified. Draws are hashes, not random numbers of NumPy, so that they are the same in every version of
+NumPy.
 """
 
 from __future__ import annotations

@@ -33,6 +33,8 @@ KINDS = (
 )  # fmt: skip
 # Those of batch statistics, which a step changes although they are not trained.
 STATISTICS = ("running_mean", "running_var")
+# Those that are factors of matrix products and convolutions.
+FACTORS = ("conv", "conv1d", "dense", "lstm_w_ih", "lstm_w_hh")
 
 
 @dataclass(frozen=True)
@@ -142,7 +144,8 @@ class Adversarial:
 class Network:
     """Tensors in network order, inputs, and the multiply-accumulates of one sample's forward pass.
 
-    `frozen_macs`: those of them that come before the first trained tensor, so that nothing is differentiated there.
+    `frozen_macs`: those of them that come before the first trained tensor, so that nothing is differentiated there; None: not
+    stated.
     `activations`: approximate number of scalars of one sample that are stored for the backward pass; 0: not counted.
     `recursion`: steps of a recursion over log-probabilities that ends in the loss, such as the frames of CTC; 0: none.
     Gradients are exponentials of such a loss, so its rounding errors grow with the number of steps.
@@ -165,15 +168,15 @@ class Network:
     `probes` names inner tensors in the order of the forward pass. After a certificate was rejected, they are compared, so that
     the first one that differs can be named (see `steelyard_worker.probes`).
     `norm_epsilon`: what batch norms add to a variance. `small_variances`: factors by which some initial weights are multiplied,
-    by name as in `Adversarial`, so that the variances in layer norms are about as small as their epsilon and a wrong epsilon shows.
-    The factors leave the outputs at about the same size.
+    by name as in `Adversarial`, so that the variances in layer norms are about as small as their epsilon and a wrong epsilon
+    shows. The factors leave the outputs at about the same size.
     """
 
     parameters: tuple[Parameter, ...]
     inputs: tuple[Input, ...]
     macs: int
     activations: int = 0
-    frozen_macs: int = 0
+    frozen_macs: int | None = None
     recursion: int = 0
     loop_reads: int = 0
     draw: Callable[[np.random.Generator, int], Batch] | None = None
@@ -203,8 +206,19 @@ class Network:
 
     @property
     def training_flops(self) -> int:
-        """FLOPs of one sample's training step: 2 per MAC, backward counted as twice the forward pass where there is one."""
-        return self.forward_flops + 2 * 2 * (self.macs - self.frozen_macs)
+        """FLOPs of one sample's training step: 2 per MAC, backward counted as twice the forward pass where there is one.
+
+        Where weights are frozen and `frozen_macs` is not stated, only the forward pass is counted, because a step need not do
+        more.
+        """
+        return self.forward_flops + 2 * 2 * (self.macs - self._frozen_macs)
+
+    @property
+    def _frozen_macs(self) -> int:
+        if self.frozen_macs is not None:
+            return self.frozen_macs
+        freezes = any(not parameter.trainable and parameter.kind in FACTORS for parameter in self.parameters)
+        return self.macs if freezes else 0
 
     @property
     def forward_flops(self) -> int:

@@ -16,13 +16,14 @@ from steelyard.catalog import frameworks, scaffold
 pytestmark = pytest.mark.conformance
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
+OWN = Path(__file__).parent / "own"
 DOCUMENTATION = Path(__file__).parents[2] / "docs" / "own-workload.md"
 
 
 def decided(sample: str, *names: str) -> Sources:
     """Return what decides the certificates of a workload outside the worker; PyTorch and TensorFlow or JAX are references."""
     named = names or tuple(frameworks.contenders())
-    files = ("src/steelyard_worker/template", "examples", "docs/own-workload.md")
+    files = ("src/steelyard_worker/template", "examples", "docs/own-workload.md", "tests/conformance/own")
     return Sources(sample, named, computing=True, modules=decides.CERTIFY, files=files)
 
 
@@ -67,3 +68,11 @@ def test_the_documented_error_message_is_the_reported_one(tmp_path: Path) -> Non
     ):
         assert sentence in certificate["sentence"]
         assert sentence in DOCUMENTATION.read_text(encoding="utf-8")
+
+
+@pytest.mark.decided(by=lambda: decided("tied", "pytorch", "jax", "mindspore", "tensorflow"))
+def test_a_tensor_that_two_modules_share_is_listed_once(tmp_path: Path) -> None:
+    every = [word for name in ("pytorch", "jax", "mindspore") for word in ("-f", name)]
+    found = certify(tmp_path / "runs", OWN, "-w", "tied-table:tiny", *every)
+    assert len(found) == 3
+    assert [each["sentence"] for each in found.values() if not each["passed"]] == []

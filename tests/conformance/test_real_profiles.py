@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import decides
@@ -17,11 +18,9 @@ from steelyard.measure.launch import Guard, launch
 from steelyard.plan import resolve
 from steelyard.plan.options import Options
 from steelyard.profiles import recorded
-from steelyard.profiles.classes import FORWARD, OPERATIONS, TO_DATA, TO_WEIGHTS
+from steelyard.profiles.classes import BACKWARD, CONVOLUTION, FORWARD, OPERATIONS, TO_DATA, TO_WEIGHTS
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from steelyard.profiles.recorded import Explained
 
 pytestmark = pytest.mark.conformance
@@ -32,7 +31,13 @@ CONVOLUTIONAL = {FORWARD, TO_DATA, TO_WEIGHTS, "normalisation", "pooling", "opti
 
 def decided(framework: str) -> Sources:
     """Return what decides a profile; the classes are computed by what this file imports."""
-    return Sources(framework, (framework,), ("resnet18", "lstm-imdb", "bert"), modules=decides.LAUNCH)
+    return Sources(
+        framework,
+        (framework,),
+        ("resnet18", "lstm-imdb", "bert"),
+        modules=decides.LAUNCH,
+        files=("tests/conformance/own",),
+    )
 
 
 def profiled(folder: Path, framework: str, workload: str, **more: tuple[str, ...]) -> Explained:
@@ -77,6 +82,15 @@ def test_the_profile_of_a_convolutional_network(framework: str, tmp_path: Path) 
     assert found.breakdown.dispatches >= 100
     assert 0.1 < share(found, {FORWARD, TO_DATA, TO_WEIGHTS}) < 0.95
     assert ({kernel[0] for kernel in found.kernels} >= {"convolution"}) == (framework in ("mxnet", "pytorch"))
+
+
+@pytest.mark.decided(by=decided)
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+def test_nothing_is_differentiated_for_tensors_that_network_py_calls_frozen(framework: str, tmp_path: Path) -> None:
+    folders = (str(Path(__file__).parent / "own"),)
+    parts = profiled(tmp_path, framework, "frozen-body:tiny", workload_folders=folders).breakdown.classes
+    assert FORWARD in parts
+    assert not parts.keys() & {TO_DATA, TO_WEIGHTS, BACKWARD, CONVOLUTION}
 
 
 @pytest.mark.slow

@@ -45,7 +45,7 @@ class Predictor:
         # All weights are loaded, and random initialisation takes seconds.
         with no_init_parameters(), recurrent.built_as(settings.knobs["lstm"]), dropout.built_as(chosen):
             self._cell: nn.Cell = implementation.build(sizes)
-        self._named = implementation.variables(self._cell)
+        self._named = named_tensors.distinct(network, implementation.variables(self._cell))
         load(self._named, network, weights)
         self._infer = cells.Inference(self._cell).set_train(False)
         self._latest: Tensors = ()

@@ -39,6 +39,8 @@ class Trainer(Predictor):
             layers.compute_again(self._cell, network.blocks)
         self.columns = (*implementation.INPUTS, *implementation.TARGETS)
         trained = {p.name: self._named[p.name] for p in network.parameters if p.trainable}
+        for name in self._named.keys() - trained.keys():
+            self._named[name].requires_grad = False
         self._rule, self._order = optimizers.update_rule(optimizer, trained, rates)
         parameters = tuple(trained[name] for name in self._order)
         parts = self._cell, implementation.loss(), len(implementation.INPUTS)

@@ -10,6 +10,7 @@ from mxnet import gluon, nd
 
 from steelyard_worker import dropout, probes
 from steelyard_worker.case import OWN
+from steelyard_worker.frameworks import named_tensors
 from steelyard_worker.frameworks.mxnet import layers, recurrent
 from steelyard_worker.probes import probe
 from steelyard_worker.protocol import Refusal
@@ -105,7 +106,9 @@ class Predictor:
         if trained:
             layers.choose_gradients(self._network, settings.knobs["embedding"])
         self._network.cast(settings.precision)
-        self._named: dict[str, gluon.Parameter] = implementation.variables(self._network)
+        self._named: dict[str, gluon.Parameter] = named_tensors.distinct(
+            network, implementation.variables(self._network)
+        )
         # Before loading, because MXNet allocates the gradient of a parameter with its data.
         for name in self._named.keys() - trained:
             self._named[name].grad_req = "null"

@@ -45,7 +45,7 @@ class Predictor:
         self._inputs = implementation.INPUTS
         with layers.uninitialised(), dropout.built_as(settings.knobs["dropout"]):
             self._module: nn.Module = process.placed(implementation.build(sizes), settings).eval()
-        self._named = implementation.variables(self._module)
+        self._named = named_tensors.distinct(network, implementation.variables(self._module))
         load(self._named, network, weights)
         self._infer = process.wrapped(self._outputs, settings)
 

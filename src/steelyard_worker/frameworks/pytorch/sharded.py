@@ -12,6 +12,7 @@ from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import FSDPModule, fully_shard
 from torch.distributed.tensor import DTensor, distribute_tensor
 
+from steelyard_worker.frameworks import named_tensors
 from steelyard_worker.frameworks.pytorch.clipping import ClippedTogether
 from steelyard_worker.frameworks.pytorch.predictor import fill, to_numpy
 from steelyard_worker.frameworks.pytorch.replicated import send_from_first
@@ -38,14 +39,14 @@ class Sharded(Trainer):
         super().__init__(settings, implementation, *arguments)
 
     def _spread(self, settings: Settings, sizes: dict[str, Any], network: Network) -> None:
-        del sizes, network
+        del sizes
         if settings.knobs["embedding"] != "dense":
             raise Refusal("unsupported", "fully_shard has no sparse gradients.")
         mesh = init_device_mesh(self._device.type, (distributed.get_world_size(),))
         for module in repeated(self._module):
             fully_shard(module, mesh=mesh)
         fully_shard(self._module, mesh=mesh)
-        self._named = self._variables(self._module)
+        self._named = named_tensors.distinct(network, self._variables(self._module))
 
     def _fill(self, weights: Mapping[str, Array]) -> None:
         """Give every rank its parts; weights that a pass has gathered and kept are dropped."""

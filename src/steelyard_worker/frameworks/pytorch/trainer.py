@@ -33,6 +33,7 @@ class Trainer(Predictor):
     ) -> None:  # fmt: skip
         super().__init__(settings, implementation, sizes, network, weights)
         self._module.train()
+        freeze(self._named, network)
         self._loss = implementation.loss
         if settings.knobs["recomputation"] == recomputation.BLOCKS:
             recomputation.compute_again(self._module, network.blocks, settings)
@@ -100,3 +101,14 @@ class Trainer(Predictor):
         outputs = self._outputs(batch)
         self._module.train()
         return {name: to_numpy(tensor) for name, tensor in outputs.items()}
+
+
+def freeze(named: Tensors, network: Network) -> None:
+    """Stop the gradients of what network.py calls frozen, so that nothing is differentiated for it.
+
+    A tensor that is a part of another one keeps its gradient: PyTorch can only stop that of the whole.
+    """
+    for parameter in network.parameters:
+        tensor = named.get(parameter.name)
+        if not parameter.trainable and tensor is not None and tensor.is_leaf:
+            tensor.requires_grad_(False)
