@@ -148,8 +148,24 @@ def test_three_references_of_which_no_two_agree_certify_nothing(plan: Certificat
     fill(arbitrated.reference_tasks[0], [run | changed(runs, "loss", -1e-5) for run in runs])
     found = conclude(arbitrated)
     assert not found.passed
-    assert "because TensorFlow 0, PyTorch 0 and JAX 0 disagree in float64, so one of them is wrong." in found.sentence
+    assert "because PyTorch 0 and JAX 0 disagree in float64, so one of them is wrong." in found.sentence
+    assert "TensorFlow 0, which was computed as a third, differs from both: by " in found.sentence
+    assert "probably wrong" not in found.sentence
     assert record.find(arbitrated.key) is None
+
+
+def test_the_reference_that_is_much_farther_from_a_third_is_named(plan: CertificationPlan) -> None:
+    """The third one computes a function in less precision; what is reported first is the mistake, not that."""
+    runs = filled(plan, {})
+    fill(plan.reference_tasks[1], [runs[0] | changed(runs, "output/logits", 1e-3)])
+    arbitrated = with_arbiter(plan, subjects.installation("tensorflow"))
+    slightly = "grad/lstm.layer0.forward.w_hh"
+    fill(arbitrated.reference_tasks[0], [run | changed(runs, slightly, 2e-9) for run in runs])
+    sentence = conclude(arbitrated).sentence
+    assert "because PyTorch 0 and JAX 0 disagree in float64, so one of them is wrong." in sentence
+    assert 'The first difference is in the output "logits": ' in sentence
+    assert sentence.endswith("So JAX 0 is probably wrong.")
+    assert "frozen" not in sentence
 
 
 def test_the_error_of_a_missing_reference_is_reported(plan: CertificationPlan) -> None:

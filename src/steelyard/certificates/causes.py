@@ -31,7 +31,7 @@ CAUSES = {
         "The outputs match. Likely cause: the loss function differs, for example in its mean or sum, weights or smoothing."
     ),
     "gradient": (
-        "The outputs and the loss match. Likely cause: this tensor is frozen or detached, or the backward pass goes wrong here."
+        "The outputs and the loss match. Likely cause: the backward pass goes wrong here, or in a layer that comes after it."
     ),
     "later loss": (
         "Everything before this step matches. Likely cause: a trained tensor that network.py does not list, or batches in "
@@ -54,6 +54,7 @@ CAUSES = {
     ),
 }
 
+NO_GRADIENT = "The outputs and the loss match. Likely cause: this tensor is frozen or detached."
 LOWER_PRECISION = (
     "Likely cause: a part of the network that computes in a lower precision, or a kernel of the framework that is wrong in "
     "this one."
@@ -81,7 +82,8 @@ COMPUTED_IN_FLOAT32 = (
 
 def likely(first: Finding, cause: str = "") -> str:
     """Return the causes that a difference may have whose first tensor this is; `cause`: instead of the usual one of its kind."""
-    causes = [cause or CAUSES[first.kind], *([UNDECLARED_LIKELIHOOD] if first.small_in_nats else [])]
+    usual = NO_GRADIENT if first.kind == "gradient" and first.is_zero else CAUSES[first.kind]
+    causes = [cause or usual, *([UNDECLARED_LIKELIHOOD] if first.small_in_nats else [])]
     return " ".join(causes)
 
 

@@ -37,8 +37,9 @@ def tasks(plan: CertificationPlan, pair: tuple[Task, Task]) -> tuple[Task, Task]
 
 
 def of_references(plan: CertificationPlan) -> tuple[Task, Task]:
-    """Return the two references that are compared layer by layer where they disagree."""
-    return plan.reference_tasks[0], plan.reference_tasks[1]
+    """Return the two references that are compared layer by layer where they disagree; a third one comes first in the plan."""
+    one, other = plan.reference_tasks[-2:]
+    return one, other
 
 
 def next_tasks(plan: CertificationPlan, pair: tuple[Task, Task]) -> tuple[Task, ...]:

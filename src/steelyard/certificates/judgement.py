@@ -6,6 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+# Ratios are shown with two digits after the point.
+HALF_A_DIGIT = 0.005
+
 
 @dataclass(frozen=True)
 class Finding:
@@ -28,6 +31,11 @@ class Finding:
     in_nats: bool = False
     small_in_nats: bool = False
     ratio: float | None = None
+
+    @property
+    def is_zero(self) -> bool:
+        """Whether the tensor is zero where the reference's is not."""
+        return self.ratio is not None and abs(self.ratio) < HALF_A_DIGIT
 
     @property
     def units(self) -> float:

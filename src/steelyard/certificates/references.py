@@ -3,6 +3,7 @@
 All candidates with the same specification, inputs and form of the update rule share them.
 """
 
+import math
 import shutil
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
@@ -89,14 +90,17 @@ def _summarise(plan: CertificationPlan, folder: Path) -> None:
     network = plan.candidate.network
     scales = measure_scales(network, reference, noisy, first.job.certify.noise, first.job.case.optimizer)
     title, *titles = [each.title for each in plan.references]
-    compared = {
-        name: judge.compare_references(network, reference, scales, dumps.read(task, 0))
-        for name, task in zip(titles, others, strict=True)
-    }
+    saved = {name: dumps.read(task, 0) for name, task in zip(titles, others, strict=True)}
+    compared = {name: judge.compare_references(network, reference, scales, own) for name, own in saved.items()}
+    found = _agreement(title, compared, scales)
+    if len(saved) > 1 and not found.agreed:
+        one, other = saved.values()
+        between = judge.compare_references(network, one, scales, other)
+        found = replace(found, sentence=_of_three(title, compared, between))
     files, odd = imports.joined(map(imports.of_task, plan.reference_tasks))
     if odd:
         raise UserError(sentences.changed_meanwhile(odd))
-    meta: dict[str, Any] = asdict(replace(_agreement(title, compared, scales), imported=files))
+    meta: dict[str, Any] = asdict(replace(found, imported=files))
     tensors.write(folder, reference, meta)
 
 
@@ -116,3 +120,13 @@ def _agreement(title: str, compared: Mapping[str, Judgement], scales: dict[str, 
         return References(True, sentences.odd_reference(found.sentence, odd, titles), agreement, titles, scales)
     first = next(iter(different.values()))
     return References(False, sentences.references_disagree(first.sentence, titles), agreement, titles, scales)
+
+
+def _of_three(third: str, compared: Mapping[str, Judgement], between: Judgement) -> str:
+    """Return the sentence for three references of which no two match: on the two that disagreed first, then on the `third`.
+
+    `compared`: the comparisons of the two with the third; `between`: with each other.
+    """
+    shares = {title: found.worst.share if found.worst else math.inf for title, found in compared.items()}
+    two = sentences.references_disagree(between.sentence, list(compared))
+    return f"{two} {sentences.third_reference(third, shares)}"

@@ -4,12 +4,12 @@
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from steelyard.certificates import causes
-from steelyard.certificates.judgement import Finding, Judgement, first_beyond
+from steelyard.certificates.judgement import HALF_A_DIGIT, Finding, Judgement, first_beyond
 from steelyard.certificates.scales import SignChanges
 from steelyard.certificates.tensors import is_loss, state_step
 from steelyard.statistics.sentences import listed
@@ -25,10 +25,11 @@ SAME = "Same computation"
 # The tensors of a stage in words, where a factor that they have in common is told once.
 NAMES_OF_MANY = {"gradients": "gradients", "outputs": "outputs"}
 FEW = 3
-# Ratios are shown with two digits after the point.
-HALF_A_DIGIT = 0.005
 # A larger factor is shown as a power of ten.
 MANY = 1e7
+# Of two references, the one whose difference from a third is this many times that of the other is called wrong. Right ones are
+# nearer to each other, also where a framework computes a function in less precision.
+CLEARLY_FARTHER = 100.0
 
 
 def located(sentence: str, parts: Sequence[str], gaps: Sequence[str]) -> str:
@@ -170,6 +171,14 @@ def odd_reference(difference: str, odd: str, titles: Sequence[str]) -> str:
     return f"{odd} disagrees in float64 with {listed(list(titles))}, which agree, so it is not used as a reference. {difference}"
 
 
+def third_reference(third: str, shares: Mapping[str, float]) -> str:
+    """Return what a third reference says of two that disagree, where it matches neither; `shares`: of the limit, by title."""
+    sizes = listed([f"by {share:,.{1 if share < 100 else 0}f} times the limit from {title}" for title, share in shares.items()])
+    (_, least), (odd, most) = sorted(shares.items(), key=lambda pair: pair[1])
+    likely = f" So {odd} is probably wrong." if most >= CLEARLY_FARTHER * least else ""
+    return f"{third}, which was computed as a third, differs from both: {sizes}.{likely}"
+
+
 def further_run_failed(by_rounding: Judgement, message: str) -> str:
     """Return the sentence for a candidate that could not be examined further; `message` is the error of the failed process."""
     if by_rounding.passed:
@@ -271,7 +280,7 @@ def _ratio(first: Finding, findings: Sequence[Finding]) -> str:
     """Return how large a tensor is where a factor explains its error, and how many tensors of its stage are off by the same."""
     if first.ratio is None:
         return ""
-    size = "zero" if abs(first.ratio) < HALF_A_DIGIT else f"{first.ratio:,.2f} times the reference's"
+    size = "zero" if first.is_zero else f"{first.ratio:,.2f} times the reference's"
     of_stage = [
         each for each in findings if (each.stage, each.kind) == (first.stage, first.kind) and not is_loss(each.key)
     ]
