@@ -105,6 +105,13 @@ def test_the_specification_that_these_tests_modify_is_valid(tmp_path: Path) -> N
         ("momentum = 0.9", "nesterov = 1", 12, "'nesterov' must be true or false, but it is 1."),
         ("momentum = 0.9", "decay = 'head'", 12, "'decay' must be a list of strings, but it is 'head'."),
         ("momentum = 0.9", "decay = [1]", 12, "'decay' must be a list of strings, but it is 1."),
+        ("momentum = 0.9", "beta1 = 0.9", 12, "'beta1' has no effect in [optimizers.sgd]: sgd does not use it. Remove it."),
+        ("momentum = 0.9", "epsilon = 1e-8", 12, "'epsilon' has no effect in [optimizers.sgd]: sgd does not use it. Remove it."),
+        ('name = "sgd"\n', 'name = "adam"\n', 12, "'momentum' has no effect in [optimizers.sgd]: adam does not use it. Remove it."),
+        ('name = "sgd"\n', 'name = "lamb"\nnesterov = false\n', 11, "'nesterov' has no effect in [optimizers.sgd]: lamb does not"),
+        ("momentum = 0.9", "nesterov = true", 12, "'nesterov' has no effect in [optimizers.sgd]: there is no momentum."),
+        ("momentum = 0.9", "weight_decay = 0.01", 12, "'weight_decay' has no effect in [optimizers.sgd]: nothing decays. Set"),
+        ("momentum = 0.9", 'decay = ["dense"]', 12, "'decay' has no effect in [optimizers.sgd]: there is no weight decay. Set"),
         ('optimizer = "sgd"', 'optimizer = "sdg"', 16, "[presets.small] names an unknown optimizer 'sdg'. Did you mean 'sgd'?"),
         ('optimizer = "sgd"', "optimizer = 1", 16, "'optimizer' must be a string, but it is 1."),
         ('optimizer = "sgd"', 'optimizer = "sgd"\nlearning_rate = "x"', 17, "'learning_rate' must be a number, but it is 'x'."),
@@ -280,3 +287,42 @@ def test_a_wrong_key_or_number_of_a_framework_is_reported(old: str, new: str, me
     with pytest.raises(UserError) as raised:
         frameworks._read(tmp_path)
     assert message in str(raised.value)
+
+
+USED = {
+    "sgd": 'momentum = 0.9\nnesterov = true\nweight_decay = 0.1\ndecay = ["dense", "conv"]\nclip = 1.0\n',
+    "adam": 'beta1 = 0.8\nbeta2 = 0.9\nepsilon = 1e-6\nweight_decay = 0.1\ndecay = ["dense", "conv"]\nclip = 1.0\n',
+}
+
+
+@pytest.mark.parametrize("rule", [*USED, "adamw", "lamb"])
+def test_all_constants_of_a_rule_are_accepted_and_some_kinds_of_decay_may_be_missing(rule: str, tmp_path: Path) -> None:
+    folder = shutil.copytree(LINE, tmp_path / "line")
+    head, _, rest = SPEC.partition("[optimizers.sgd]")
+    table = f'[optimizers.sgd]\nname = "{rule}"\nlearning_rate = 0.1\n{USED.get(rule, USED["adam"])}\n'
+    (folder / "spec.toml").write_text(f"{head}{table}[presets{rest.partition('[presets')[2]}")
+    workload = workloads.parse(folder / "spec.toml")
+    assert workload.optimizer(workload.presets["small"]).decay == ("head.weight",)
+
+
+@pytest.mark.parametrize(
+    ("kind", "frozen", "why"),
+    [
+        ("conv", False, "The weight decay (conv) has no effect on line:small: it has no tensor of these kinds."),
+        (
+            "dense",
+            True,
+            "The weight decay (dense) has no effect on line:small: all its tensors of these kinds are frozen.",
+        ),
+    ],
+)
+def test_a_weight_decay_of_no_trained_tensor_is_refused(kind: str, frozen: bool, why: str, tmp_path: Path) -> None:
+    folder = shutil.copytree(LINE, tmp_path / "line")
+    (folder / "spec.toml").write_text(_with(SPEC, "momentum = 0.9", f'weight_decay = 0.1\ndecay = ["{kind}"]'))
+    code = (folder / "network.py").read_text()
+    if frozen:
+        code = re.sub(r'("dense", "[a-z_]+")', r"\1, trainable=False", code)
+    (folder / "network.py").write_text(code)
+    workload = workloads.parse(folder / "spec.toml")
+    with pytest.raises(UserError, match=re.escape(why)):
+        workload.optimizer(workload.presets["small"])

@@ -59,11 +59,23 @@ def test_two_optimizers_of_one_rule_have_names_of_their_own(tmp_path: Path) -> N
 def test_modes_knobs_and_loader_workers_stay_in_one_group(tmp_path: Path) -> None:
     plan = planned(
         tmp_path,
-        '[[cells]]\nworkloads = ["line:small"]\nframeworks = ["fake"]\nknobs = ["step_us=1,2"]\nloader_workers = [0, 1]\n',
+        '[[cells]]\nworkloads = ["lstm-imdb:reviews"]\nframeworks = ["jax"]\nknobs = ["unroll=1,2"]\nloader_workers = [0, 1]\n',
     )
     assert names(plan) == {
-        "line:small": [f"fake/scripted,step_us={step},workers={workers}" for step in (1, 2) for workers in (0, 1)]
+        "lstm-imdb:reviews": [f"jax/jit,unroll={unroll},workers={workers}" for unroll in (1, 2) for workers in (0, 1)]
     }
+
+
+def test_loader_workers_without_data_are_a_row_with_the_reason(tmp_path: Path) -> None:
+    plan = planned(
+        tmp_path,
+        '[[cells]]\nworkloads = ["line:small"]\nframeworks = ["fake"]\nloader_workers = [0, 1]\n',
+    )
+    (group,) = plan.groups
+    assert [variant.case.loader_workers for variant in group.variants] == [0]
+    assert [each.reason for each in plan.skipped] == [
+        "Loader workers have no effect on line:small without a data set: its batches lie on the device already."
+    ]
 
 
 def test_equal_groups_of_two_tables_are_one_group_and_equal_cases_one_case(tmp_path: Path) -> None:

@@ -9,21 +9,18 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from steelyard.catalog import frameworks, schedules
+from steelyard.catalog import frameworks, schedules, update_rules
 from steelyard.catalog.frameworks import WORKER
 from steelyard.errors import UserError, named, nearest
 from steelyard.files import names, settings_files
-from steelyard.files.ranges import Range
 from steelyard.statistics import metrics
 from steelyard_worker import network as networks
-from steelyard_worker.case import Optimizer
-from steelyard_worker.network import KINDS
 from steelyard_worker.sizes import SizesError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from steelyard_worker.case import RateSchedule
+    from steelyard_worker.case import Optimizer, RateSchedule
     from steelyard_worker.network import Network
 
 BUILT_IN = WORKER / "workloads"
@@ -32,15 +29,6 @@ SYNTHETIC = "synthetic"
 # The size with this name is the side of a network's square images, in pixels. The options of data follow it: see `ImageOptions`.
 IMAGE = "image"
 SIDES = ("resize", "crop", "pad_to")
-# A learning rate of 0 would train nothing, and a negative one would climb.
-RATE = Range(above=0)
-# A momentum or beta of 1 never forgets.
-MEMORY = Range(0, below=1)
-# Of an update rule's constants. They are not in the worker's `Optimizer`, because a change of its file renews all certificates.
-RANGES = {
-    "learning_rate": RATE, "momentum": MEMORY, "beta1": MEMORY, "beta2": MEMORY, "epsilon": Range(0),
-    "weight_decay": Range(0), "clip": Range(0),
-}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -54,7 +42,7 @@ class Preset:
     summary: str
     sizes: dict[str, Any]
     optimizer: str
-    learning_rate: float | None = field(default=None, metadata={"range": RATE})
+    learning_rate: float | None = field(default=None, metadata={"range": update_rules.RATE})
     schedule: RateSchedule | None = None
     data: dict[str, Any] = field(default_factory=dict)
 
@@ -102,8 +90,7 @@ class Workload:
         chosen = name or preset.optimizer
         rule = named(self.optimizers, chosen, f"Workload {self.name} has no optimizer '{chosen}'.")
         if rule.decay:
-            tensors = [each for each in self.network(preset).parameters if each.trainable and each.kind in rule.decay]
-            rule = replace(rule, decay=tuple(each.name for each in tensors))
+            rule = update_rules.of_tensors(rule, self.network(preset), f"{self.name}:{preset.name}")
         if chosen != preset.optimizer:
             return rule
         rate, schedule = preset.learning_rate or rule.learning_rate, preset.schedule or rule.schedule
@@ -227,18 +214,11 @@ def parse(path: Path) -> Workload:
     for key in ("optimizers", "presets"):
         if not getattr(found, key):
             raise settings_files.wrong(path, key, "", f"[{key}] is empty. Add at least one.")
-    optimizers = {name: _optimizer(path, f"optimizers.{name}", table) for name, table in found.optimizers.items()}
+    optimizers = {
+        name: update_rules.read(path, f"optimizers.{name}", table) for name, table in found.optimizers.items()
+    }
     presets = {name: _preset(path, name, table, list(optimizers)) for name, table in found.presets.items()}
     return replace(found, optimizers=optimizers, presets=presets)
-
-
-def _optimizer(path: Path, where: str, table: Any) -> Optimizer:
-    rule: Optimizer = settings_files.build(path, table, where, Optimizer, RANGES)
-    for kind in rule.decay:
-        if kind not in KINDS:
-            known = nearest(kind, list(KINDS))
-            raise settings_files.wrong(path, "decay", where, f"'decay' lists kinds of tensors, not '{kind}'.{known}")
-    return replace(rule, schedule=schedules.read(path, f"{where}.schedule", table.get("schedule", {})))
 
 
 def _preset(path: Path, name: str, table: Any, optimizers: list[str]) -> Preset:

@@ -173,7 +173,9 @@ def odd_reference(difference: str, odd: str, titles: Sequence[str]) -> str:
 
 def third_reference(third: str, shares: Mapping[str, float]) -> str:
     """Return what a third reference says of two that disagree, where it matches neither; `shares`: of the limit, by title."""
-    sizes = listed([f"by {share:,.{1 if share < 100 else 0}f} times the limit from {title}" for title, share in shares.items()])
+    sizes = listed(
+        [f"by {share:,.{1 if share < 100 else 0}f} times the limit from {title}" for title, share in shares.items()]
+    )
     (_, least), (odd, most) = sorted(shares.items(), key=lambda pair: pair[1])
     likely = f" So {odd} is probably wrong." if most >= CLEARLY_FARTHER * least else ""
     return f"{third}, which was computed as a third, differs from both: {sizes}.{likely}"

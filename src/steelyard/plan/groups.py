@@ -273,10 +273,14 @@ def _obstacle_of_memory(common: Common) -> str:
 
 
 def _obstacle_of_case(common: Common, known: Framework, case: Case) -> str:
-    """Return why a workload cannot run in the mode of a case, or with dropout; empty if it can."""
+    """Return why a workload cannot run in the mode of a case, or why a setting has no effect on it; empty if it can."""
     mode = case.settings.mode
     if reason := common.workload.obstacle(known.name, mode):
         return f"{known.title} cannot run {common.workload.name} in mode {mode}: {reason}"
+    if case.loader_workers and not case.data:
+        return (
+            f"Loader workers have no effect on {common.base} without a data set: its batches lie on the device already."
+        )
     if case.settings.knobs.get("dropout") == "on" and not common.workload.network(common.preset).dropout:
         return f"{common.base} has no dropout to turn on: it was not published with any, or its dropout is not built."
     if case.settings.knobs.get("recomputation", "none") != "none" and not common.workload.network(common.preset).blocks:
