@@ -7,14 +7,14 @@ from types import TracebackType
 # What is kept of the beginning, and of the end, and the length at which the middle is taken out while the process still runs.
 KEPT_BYTES = 4 * 2**20
 LONGEST_BYTES = 16 * 2**20
-OMITTED = "[steelyard: {0:,} bytes were left out here. A log keeps its first and its last {1:g} MiB.]\n"
+OMITTED = "[steelyard: at least {0:,} bytes were left out here. A log keeps its first and its last {1:g} MiB.]\n"
 
 
 class BoundedLog:
     """A file to which a process appends by itself; `cut`, called now and then, takes its middle out.
 
     The process has the file open for appending, so that it goes on at the new end. What it writes while the file is being cut
-    may be lost; the file is much longer then than what is kept. `left_out`: bytes that were taken out.
+    may be lost uncounted; the file is much longer then than what is kept. `left_out`: at least so many bytes were taken out.
     """
 
     def __init__(self, path: Path) -> None:
@@ -47,7 +47,7 @@ class BoundedLog:
             return
         end = os.pread(self._file, KEPT_BYTES, size - KEPT_BYTES)
         end = end[end.find(b"\n") + 1 :]
-        self.left_out += size - KEPT_BYTES - len(self._note) - len(end)
+        self.left_out += self.size - KEPT_BYTES - len(self._note) - len(end)
         # It stands on a line of its own, whatever the line before it.
         self._note = b"\n" + OMITTED.format(self.left_out, KEPT_BYTES / 2**20).encode()
         os.ftruncate(self._file, KEPT_BYTES)

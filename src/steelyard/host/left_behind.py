@@ -49,6 +49,7 @@ def living(origin: Origin) -> list[psutil.Process]:
             each = psutil.Process(pid)
             if _is_alive(each) and _inherits(each, origin):
                 found |= {one.pid: one for one in (each, *each.children(recursive=True)) if _is_alive(one)}
+    found.pop(os.getpid(), None)
     return list(found.values())
 
 
