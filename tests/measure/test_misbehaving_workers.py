@@ -107,8 +107,8 @@ def test_of_a_long_log_the_beginning_and_the_end_are_kept(end: str, stage: Stage
     assert trial.done is (trial.error is None)
 
 
-def test_a_log_is_cut_while_its_process_runs(stage: Stage) -> None:
-    waits = "import pathlib\nwhile os.path.getsize('output.log') > 17 * 2**20:\n    time.sleep(0.02)\nprint('goes on')\nsay('done')"
+def test_a_log_is_shortened_while_its_process_runs(stage: Stage) -> None:
+    waits = "while os.stat('output.log').st_blocks > 17 * 2048:\n    time.sleep(0.02)\nprint('goes on', flush=True)\nsay('done')"
     assert stage.play(PRINTS.format(64 * 1024) + waits, silence_s=120).done
     assert log_of(stage).endswith(b"the last line\ngoes on\n")
 
@@ -135,8 +135,13 @@ def verbose(stage: Stage, script: str) -> trials.Trial:
     return launch.launch(job, PYTHON, stage.heard.append, launch.Guard(120), worker)
 
 
+@pytest.mark.parametrize("has_holes", [True, False])
 @pytest.mark.parametrize("sizes", [[1], [8 * MIB], [17 * MIB], [17 * MIB, 17 * MIB, 3], [100 * MIB]])
-def test_a_log_has_its_first_and_last_bytes_however_often_it_was_cut(sizes: list[int], tmp_path: Path) -> None:
+def test_a_log_has_its_first_and_last_bytes_however_often_it_was_shortened(
+    sizes: list[int], has_holes: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not has_holes:
+        monkeypatch.setattr(bounded_log, "_punched", lambda *_: False)
     path, printed = tmp_path / "log", b""
     with bounded_log.BoundedLog(path) as log, path.open("ab") as process:
         for number, size in enumerate(sizes):
@@ -144,15 +149,18 @@ def test_a_log_has_its_first_and_last_bytes_however_often_it_was_cut(sizes: list
             printed += part
             process.write(part)
             process.flush()
-            log.cut()
-        log.cut(0)
+            log.bound()
+            if has_holes:
+                assert path.stat().st_blocks * 512 <= bounded_log.LONGEST_BYTES + MIB
+        log.end()
         kept = path.read_bytes()
         if len(printed) <= 2 * bounded_log.KEPT_BYTES:
             assert (kept, log.left_out) == (printed, 0)
             return
         note = b"\n" + bounded_log.OMITTED.format(log.left_out, 4).encode()
         first, last = kept.split(note)
-    assert printed.startswith(first) and printed.endswith(last)
+    assert printed.startswith(first)
+    assert printed.endswith(last)
     assert len(first) == bounded_log.KEPT_BYTES
     assert bounded_log.KEPT_BYTES - 10 <= len(last) <= bounded_log.KEPT_BYTES
     assert log.left_out == len(printed) - len(first) - len(last)

@@ -95,7 +95,7 @@ def _asked(folder: Path, request: Request) -> Iterator[tuple[Path, str]]:
         (place / describing_process.REQUEST).write_text(json.dumps(asdict(request)), encoding="utf-8")
         with BoundedLog(place / OUTPUT) as log:
             ending = _run(folder / describing_process.MODULE, place, log)
-            log.cut(0)
+            log.end()
         _show(folder / describing_process.MODULE, place / OUTPUT)
         yield place, ending
 
@@ -124,7 +124,7 @@ def _waited(process: "subprocess.Popen[bytes]", path: Path, log: BoundedLog) -> 
         try:
             return _ending(process.wait(max(0.0, min(POLL_S, left_s))))
         except subprocess.TimeoutExpired:
-            log.cut()
+            log.bound()
         if left_s <= 0:
             return f"it did not return within {limit_s:g} s and was ended; let it return sooner, or allow more with --silence"
         if not told and time.monotonic() > began_s + PATIENCE_S:

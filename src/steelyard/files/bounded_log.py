@@ -1,25 +1,26 @@
 """The output of a process in a file that keeps its beginning and its end, however much the process prints."""
 
+import ctypes
 import os
 from pathlib import Path
 from types import TracebackType
 
-# What is kept of the beginning, and of the end, and the length at which the middle is taken out while the process still runs.
+# What is kept of the beginning, and of the end, and how much a file takes of the disk before its middle is given back.
 KEPT_BYTES = 4 * 2**20
 LONGEST_BYTES = 16 * 2**20
 OMITTED = "[steelyard: at least {0:,} bytes were left out here. A log keeps its first and its last {1:g} MiB.]\n"
+# Of fallocate(2): give blocks of the disk back, and keep the length of the file.
+PUNCH_HOLE = 3
+PAGE_BYTES = 4096
 
 
 class BoundedLog:
-    """A file to which a process appends by itself; `cut`, called now and then, takes its middle out.
-
-    The process has the file open for appending, so that it goes on at the new end. What it writes while the file is being cut
-    may be lost uncounted; the file is much longer then than what is kept. `left_out`: at least so many bytes were taken out.
-    """
+    """A file to which a process appends by itself. `left_out`: at least so many bytes were taken out of its middle."""
 
     def __init__(self, path: Path) -> None:
         self._file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o666)
-        self._note = b""
+        self._hole = 0  # bytes after the beginning that take no room of the disk any more
+        self._cut = 0  # bytes that were taken out where a file cannot have holes
         self.left_out = 0
 
     def __enter__(self) -> "BoundedLog":
@@ -40,16 +41,42 @@ class BoundedLog:
         """The present length of the file in bytes; one call of the system."""
         return os.fstat(self._file).st_size
 
-    def cut(self, longest: int = LONGEST_BYTES) -> None:
-        """Take the middle out of a file that is longer than `longest` bytes; OSError: it cannot be written."""
+    def bound(self) -> None:
+        """Give the middle of the file back to the disk, if it has become large; the process goes on to append meanwhile.
+
+        Nothing of the end is lost by that. Where files cannot have holes, the file is cut, and what the process writes in that
+        moment is lost. OSError: the file cannot be written.
+        """
         size = self.size
-        if size <= max(longest, 2 * KEPT_BYTES + len(self._note)):
+        if size - self._hole <= LONGEST_BYTES:
             return
-        end = os.pread(self._file, KEPT_BYTES, size - KEPT_BYTES)
-        end = end[end.find(b"\n") + 1 :]
-        self.left_out += self.size - KEPT_BYTES - len(self._note) - len(end)
-        # It stands on a line of its own, whatever the line before it.
-        self._note = b"\n" + OMITTED.format(self.left_out, KEPT_BYTES / 2**20).encode()
+        hole = (size - 2 * KEPT_BYTES) // PAGE_BYTES * PAGE_BYTES
+        if _punched(self._file, KEPT_BYTES, hole):
+            self._hole = hole
+        else:
+            end = os.pread(self._file, KEPT_BYTES, size - KEPT_BYTES)
+            self._cut += self.size - KEPT_BYTES - len(end)
+            self._replace_end(end)
+
+    def end(self) -> None:
+        """Take the middle out of the file of a process that has ended, and say there how much is missing."""
+        size = self.size
+        if size > 2 * KEPT_BYTES or self._cut:
+            end = os.pread(self._file, KEPT_BYTES, max(KEPT_BYTES, size - KEPT_BYTES))
+            end = end[end.find(b"\n") + 1 :]
+            self.left_out = self._cut + size - KEPT_BYTES - len(end)
+            # It stands on a line of its own, whatever the line before it.
+            self._replace_end(b"\n" + OMITTED.format(self.left_out, KEPT_BYTES / 2**20).encode() + end)
+
+    def _replace_end(self, end: bytes) -> None:
         os.ftruncate(self._file, KEPT_BYTES)
-        for part in (self._note, end):
-            os.write(self._file, part)
+        os.write(self._file, end)
+
+
+def _punched(file: int, begin: int, count: int) -> bool:
+    """Give blocks of a file back to the disk; return whether that was possible."""
+    allocate = getattr(ctypes.CDLL(None), "fallocate", None)
+    if allocate is None:
+        return False
+    allocate.argtypes = (ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64)
+    return bool(allocate(file, PUNCH_HOLE, begin, count) == 0)

@@ -24,7 +24,7 @@ class Output:
     def look(self) -> str:
         """Shorten a log that has become too long; return why the process cannot go on, empty: it can."""
         if not self._is_read:
-            self._log.cut()
+            self._log.bound()
         elif self._log.size > LONGEST_READ_BYTES:
             return (
                 f"The process printed more than {LONGEST_READ_BYTES / 1e9:.2g} GB into a log that is read afterwards, and was "
@@ -37,11 +37,11 @@ class Output:
         if self._is_read:
             return ""
         printed = self._log.size
-        self._log.cut(0)
+        self._log.end()
         if not self._log.left_out:
             return ""
         printed = 2 * KEPT_BYTES + self._log.left_out
-        return f" It printed {printed / 1e6:,.0f} MB, of which the log keeps the first and the last {KEPT_BYTES >> 20} MiB."
+        return f"It printed {printed / 1e6:,.0f} MB, of which the log keeps the first and the last {KEPT_BYTES >> 20} MiB."
 
 
 def left_behind(trial: Trial) -> str:

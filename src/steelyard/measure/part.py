@@ -58,9 +58,9 @@ def run(job: Job, python: Path, hosts: Hosts, stopped: Callable[[], bool], line:
             try:
                 code = process.wait(POLL_S)
             except subprocess.TimeoutExpired:
-                log.cut()
+                log.bound()
                 continue
-            log.cut(0)
+            log.end()
             error = failing_ranks.cause(folder, ranks, processes.final_error(code, first)) if code else None
             return Trial(folder, job, error=error, done=not code)
         with contextlib.suppress(subprocess.TimeoutExpired):
