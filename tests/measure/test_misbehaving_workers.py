@@ -100,7 +100,7 @@ def test_of_a_long_log_the_beginning_and_the_end_are_kept(end: str, stage: Stage
     assert 8 * MIB < left_out <= printed - len(kept.replace(b"\n" + note + b"\n", b""))
     if trial.error:
         assert re.fullmatch(
-            r"The worker ended with exit code 1: the last line\. It printed at least \d\d MB, of which the log keeps the first and "
+            r"The worker ended with exit code 1: the last line\. It printed at least \d\d MB; the log keeps the first and "
             r"the last 4 MiB\.",
             trial.error[1],
         )

@@ -36,12 +36,13 @@ class Output:
         """Shorten the log of a process that has ended; return a sentence about it; empty: it is whole."""
         if self._is_read:
             return ""
-        printed = self._log.size
         self._log.end()
         if not self._log.left_out:
             return ""
         printed = 2 * KEPT_BYTES + self._log.left_out
-        return f"It printed {printed / 1e6:,.0f} MB, of which the log keeps the first and the last {KEPT_BYTES >> 20} MiB."
+        return (
+            f"It printed at least {printed / 1e6:,.0f} MB; the log keeps the first and the last {KEPT_BYTES >> 20} MiB."
+        )
 
 
 def left_behind(trial: Trial) -> str:
