@@ -112,12 +112,13 @@ def test_termination_is_treated_as_an_interruption(ends: Ends) -> None:
         ({"a": {"passed": True}, "b": {"passed": False}}, 2, 3),
         ({"a": {"passed": True}}, 2, 3),  # one had no environment
         ({"a": {}}, 1, 1),
+        ({"a": {"passed": True}, "b": {"passed": False, "on_purpose": "another algorithm"}}, 2, 0),
         ({"a": {"passed": False}, "b": {"passed": False}}, 2, 1),
         ({}, 2, 1),
     ],
 )
 def test_certify_says_whether_all_some_or_none_were_certified(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, found: dict[str, dict[str, bool]], cases: int, code: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, found: dict[str, dict[str, Any]], cases: int, code: int
 ) -> None:
     from steelyard import fitting
     from steelyard import run as runs

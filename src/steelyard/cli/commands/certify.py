@@ -41,7 +41,9 @@ def execute(arguments: argparse.Namespace) -> int:
     else:
         _print(found)
     passed = sum(bool(certificate.get("passed")) for certificate in by_id.values())
-    return outcome.code(passed, len(plan.variants) - passed)  # what has no environment has no certificate
+    on_purpose = sum(bool(certificate.get("on_purpose")) for certificate in by_id.values())
+    # What has no environment has no certificate.
+    return outcome.code(passed, len(plan.variants) - passed - on_purpose)
 
 
 def _request(arguments: argparse.Namespace) -> tuple[Options, Scope]:
