@@ -213,6 +213,16 @@ def test_processes_that_the_users_code_leaves_are_ended(own: Callable[..., Path]
         time.sleep(0.02)
 
 
+def test_without_its_interpreter_one_sentence_says_so(
+    own: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(user_networks.sys, "executable", "/no/python")
+    with pytest.raises(
+        UserError, match=r"the interpreter /no/python, which describes it, could not be started \(No such file"
+    ):
+        workloads.described(own(), SIZES)
+
+
 def test_what_the_users_code_does_to_its_process_does_not_reach_this_one(own: Callable[..., Path]) -> None:
     code = (
         "import json, os, sys\njson.dumps = None\nos.environ['STEELYARD_TEST'] = 'x'\nos.chdir('/')\nsys.path.clear()"

@@ -28,8 +28,6 @@ from steelyard_worker.network import Network
 if TYPE_CHECKING:
     import numpy as np
 
-    from steelyard_worker.batches import Batch
-
 OUTPUT = "output.log"
 # The same modules are found as here, wherever this program was started.
 CODE = "import sys; sys.path[:] = {0!r}; from pathlib import Path; from {1} import main; main(Path({2!r}))"
@@ -73,7 +71,7 @@ class Drawing:
     sizes: dict[str, Any]
     name: str
 
-    def __call__(self, generator: "np.random.Generator", count: int) -> "Batch":
+    def __call__(self, generator: "np.random.Generator", count: int) -> "dict[str, np.ndarray[Any, Any]]":
         """Return {input: array (count, ...)}; `generator` is not moved on. UserError: the function fails."""
         from steelyard_worker import tensors
 
@@ -104,10 +102,13 @@ def _run(path: Path, place: Path, log: BoundedLog) -> str:
     """Run the process to its end, or to the limit of time; return a clause that says how it ended."""
     code = CODE.format(sys.path, describing_process.__name__, str(place))
     since_s = time.time()
-    process = subprocess.Popen(
-        [sys.executable, "-c", code], stdin=subprocess.DEVNULL, stdout=log.fileno(), stderr=subprocess.STDOUT,
-        env=os.environ | {left_behind.VARIABLE: str(place)}, start_new_session=True,
-    )  # fmt: skip
+    try:
+        process = subprocess.Popen(
+            [sys.executable, "-c", code], stdin=subprocess.DEVNULL, stdout=log.fileno(), stderr=subprocess.STDOUT,
+            env=os.environ | {left_behind.VARIABLE: str(place)}, start_new_session=True,
+        )  # fmt: skip
+    except OSError as error:
+        return f"the interpreter {sys.executable}, which describes it, could not be started ({error.strerror})"
     try:
         return _waited(process, path, log)
     finally:
