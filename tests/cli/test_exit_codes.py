@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import argparse
 import errno
+import re
 import signal
 from contextlib import nullcontext
+from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from steelyard.cli import descriptions, outcome
 from steelyard.cli import main as cli
 from steelyard.cli.commands import certify
 from steelyard.errors import UserError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
     Ends = Callable[[int | BaseException], int]
 
@@ -107,13 +109,16 @@ def test_termination_is_treated_as_an_interruption(ends: Ends) -> None:
     ("found", "cases", "code"),
     [
         ({"a": {"passed": True}, "b": {"passed": True}}, 2, 0),
-        ({"a": {"passed": True}, "b": {"passed": False}}, 2, 1),
-        ({"a": {"passed": True}}, 2, 1),  # one had no environment
+        ({"a": {"passed": True}, "b": {"passed": False}}, 2, 3),
+        ({"a": {"passed": True}}, 2, 3),  # one had no environment
         ({"a": {}}, 1, 1),
+        ({"a": {"passed": True}, "b": {"passed": False, "on_purpose": "another algorithm"}}, 2, 0),
+        ({"a": {"passed": False}, "b": {"passed": False}}, 2, 1),
+        ({}, 2, 1),
     ],
 )
-def test_certify_ends_with_one_unless_everything_was_certified(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, found: dict[str, dict[str, bool]], cases: int, code: int
+def test_certify_says_whether_all_some_or_none_were_certified(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, found: dict[str, dict[str, Any]], cases: int, code: int
 ) -> None:
     from steelyard import fitting
     from steelyard import run as runs
@@ -129,3 +134,65 @@ def test_certify_ends_with_one_unless_everything_was_certified(
     monkeypatch.setenv("STEELYARD_CACHE", str(tmp_path / "cache"))
     arguments = argparse.Namespace(runs=str(tmp_path), json=False, plain=True, fresh=False)
     assert certify.execute(arguments) == code
+
+
+def _view(*contenders: tuple[str, str], state: str = "complete", unavailable: int = 0) -> Any:
+    """Return a view of contenders with a failure, or none, and the state of their certificate."""
+    each = [
+        SimpleNamespace(
+            failure=failure, proof=SimpleNamespace(state=proof), case=SimpleNamespace(id=str(n)), profile=failure == ""
+        )
+        for n, (failure, proof) in enumerate(contenders)
+    ]
+    variants = range(len(each))
+    plan, available = (SimpleNamespace(variants=range(len(variants) + more)) for more in (unavailable, 0))
+    record = SimpleNamespace(state=state, plan=plan, available=available)
+    return SimpleNamespace(comparisons=[SimpleNamespace(contenders=each)], record=record)
+
+
+RIGHT, FAILED, REJECTED = ("", "certified"), ("killed", "certified"), ("", "rejected")
+
+
+@pytest.mark.parametrize(
+    ("found", "code", "sentence"),
+    [
+        (_view(RIGHT, RIGHT), 0, ""),
+        (_view(RIGHT, ("", "none")), 0, ""),  # without a second framework there is no certificate
+        (_view(RIGHT, FAILED), 3, "1 contender is in no verdict, because "),
+        (_view(RIGHT, REJECTED), 3, "1 contender is in no verdict, because "),
+        (_view(FAILED, REJECTED, RIGHT), 3, "2 contenders are in no verdict, because "),
+        (_view(RIGHT, unavailable=1), 3, "1 contender is in no verdict, because "),
+        (_view(FAILED, FAILED, state="failed"), 1, "Every process of this run failed"),
+    ],
+)
+def test_a_run_says_whether_a_contender_was_left_out(found: Any, code: int, sentence: str) -> None:
+    ends, said = outcome.of_run(found)
+    assert ends == code
+    assert said.startswith(sentence)
+    assert bool(said) is bool(sentence)
+
+
+@pytest.mark.parametrize(
+    ("contenders", "wanted", "code"),
+    [
+        ((RIGHT, RIGHT), "01", 0),
+        ((RIGHT, FAILED), "01", 3),
+        ((RIGHT, FAILED), "0", 0),
+        ((RIGHT, FAILED), "1", 1),
+        ((FAILED, FAILED), "01", 1),
+    ],
+)
+def test_an_explanation_says_whether_all_some_or_none_were_explained(
+    contenders: tuple[tuple[str, str], ...], wanted: str, code: int
+) -> None:
+    assert outcome.of_explanation(_view(*contenders), set(wanted)) == code
+
+
+def test_one_table_says_the_codes_of_all_three_commands() -> None:
+    for command in ("run", "certify", "explain"):
+        assert descriptions.EXIT_CODES in descriptions.DESCRIPTIONS[command]
+    listed = {int(found) for found in re.findall(r"^  (\d+) ", descriptions.EXIT_CODES, re.MULTILINE)}
+    known = {0, cli.EXIT_NO_RESULT, UserError.exit_code, cli.EXIT_LEFT_OUT, cli.EXIT_INTERRUPTED, cli.EXIT_PIPE}
+    assert listed == known
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "exit-codes.md").read_text()
+    assert {int(found) for found in re.findall(r"^\| `(\d+)` \|", page, re.MULTILINE)} == known

@@ -176,7 +176,7 @@ def test_an_interpreter_that_is_removed_during_a_run_is_named(
 
 
 def _interpreter_that_removes_itself(python: Path) -> None:
-    """Create a virtual environment whose link to the interpreter is removed as soon as the orchestrator has started."""
+    """Create a virtual environment whose link to the interpreter is removed when the process that describes the network has started."""
     python.parent.mkdir(parents=True)
     python.symlink_to(Path(sys.executable).resolve())
     (python.parent.parent / "pyvenv.cfg").write_text(f"home = {Path(sys.executable).resolve().parent}\n")
@@ -184,5 +184,5 @@ def _interpreter_that_removes_itself(python: Path) -> None:
     packages.mkdir(parents=True)
     own = next(path for path in sys.path if path.endswith("site-packages"))
     (packages / "own.pth").write_text(
-        f"{own}\nimport os; os.path.lexists({str(python)!r}) and os.unlink({str(python)!r})\n"
+        f"{own}\nimport os, sys; '-c' in sys.orig_argv and os.path.lexists({str(python)!r}) and os.unlink({str(python)!r})\n"
     )

@@ -45,7 +45,7 @@ def faulty(tmp_path_factory: pytest.TempPathFactory, shared_steelyard: Steelyard
     page = run.folder / "report.html"
     page.replace(run.folder / "before.html")
     done = shared_steelyard(data_folder, "explain", "--plain")
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 3, done.stderr
     return Finished(data_folder, run.folder, run.result, done.stdout)
 
 
@@ -87,7 +87,7 @@ def test_another_environment_than_the_measured_one_is_not_profiled(
     known["environments"]["fake"][key] = value
     path.write_text(json.dumps(known))
     code, out, err = cli("explain", "--plain")
-    assert code == 0, err
+    assert code == 3, err
     assert "The packages of fake have changed since the run" in " ".join(out.split())
     assert len(list(copied.folder.glob("profiles/*dummy*/rules.json"))) == 2
     assert _shown(cli) == _verdicts(copied.result["comparisons"])
@@ -160,7 +160,7 @@ def test_a_trace_larger_than_the_disk_is_removed_and_the_others_are_profiled(
     options = ("--knob", "fake.profiler_fault=fill", "--rounds", "2", "--no-certify", "--json")
     run = finished(folder, steelyard("run", *LINE, "-f", "fake", "-f", "dummy", *options, STEELYARD_RUNS=str(folder)))
     done = steelyard("explain", "--plain", STEELYARD_RUNS=str(folder))
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 3, done.stderr
     assert "Its trace does not fit into the" in " ".join(done.stdout.split())
     assert "Its trace does not fit into the" in (run.folder / "report.html").read_text()
     assert not list(folder.rglob("filler"))

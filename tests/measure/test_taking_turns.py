@@ -256,3 +256,39 @@ def test_an_error_that_ends_the_run_is_raised_and_leaves_no_process(stage: Stage
 
     with pytest.raises(UserError, match="The disk is full"):
         Turns(stage.stop, "1").run(["a", "b"], start, lambda _: True, lambda *_: None)
+
+
+COUNTS = """
+import subprocess
+counting = (
+    "import os, time\\nif {forks} and os.fork(): os._exit(0)\\n"
+    "while True:\\n    time.sleep(0.005)\\n    open('alive', 'a').write('%d\\\\n' % time.monotonic_ns())"
+)
+subprocess.Popen([sys.executable, "-c", counting], start_new_session=True)
+while not os.path.exists("alive"):
+    time.sleep(0.01)
+"""
+
+
+@pytest.mark.parametrize("forks", [False, True])
+def test_a_process_in_a_session_of_its_own_stops_while_others_compute(forks: bool, stage: Stage) -> None:
+    """It runs in the turns of its worker, and the others compute alone."""
+    plain = blocks(3).replace("compute()", "compute(0.2)")
+    stage.play({"a": COUNTS.format(forks=forks) + plain, "b": plain})
+    beside = [int(line) for line in (stage.folder("a") / "alive").read_text().splitlines()]
+    spans = list(computing(stage, "b"))
+    within = [stamp for stamp in beside for begin, end in spans if begin < stamp < end]
+    assert len(spans) >= 3
+    assert within == []
+    own = [stamp for stamp in beside for begin, end in computing(stage, "a") if begin < stamp < end]
+    assert own, "it goes on with its worker"
+
+
+def computing(stage: Stage, key: str) -> list[tuple[int, int]]:
+    """Return the spans in which a process has computed a block after its first wait, ns."""
+    events = [each for each in stage.events(key) if each["event"] in ("computes", "computed", "waits")]
+    first = next(number for number, each in enumerate(events) if each["event"] == "waits")
+    begins, ends = (
+        [each["t_ns"] for each in events[first:] if each["event"] == name] for name in ("computes", "computed")
+    )
+    return list(zip(begins, ends, strict=True))

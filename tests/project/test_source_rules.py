@@ -246,3 +246,39 @@ def test_help_does_not_import_argparse_which_would_take_most_of_its_time() -> No
         ).returncode
         == 0
     )
+
+
+# The files that import a network.py: the process that describes those of the user, and the check of update rules, whose network
+# is steelyard's own.
+IMPORTING = {"catalog/describing_process.py", "certificates/rule_plan.py"}
+
+
+def _imports_networks(source: str) -> bool:
+    """Return whether a text calls what imports the code of a workload."""
+    functions = r"(describe|load|load_implementation)"
+    return bool(
+        re.search(rf"\bnetworks?\.{functions}\(", source)
+        or re.search(rf"from steelyard_worker\.network import [^\n]*\b{functions}\b", source)
+        or re.search(r"\b(spec_from_file_location|exec_module|runpy)\b", source)
+    )
+
+
+def test_the_orchestrator_imports_no_code_of_the_user() -> None:
+    found = {
+        path.relative_to(ORCHESTRATOR).as_posix()
+        for path in ORCHESTRATOR.rglob("*.py")
+        if _imports_networks(path.read_text(encoding="utf-8"))
+    }
+    assert found == IMPORTING
+
+
+@pytest.mark.parametrize(
+    "planted",
+    [
+        "networks.describe(folder, sizes)",
+        "from steelyard_worker.network import Network, load",
+        "importlib.util.spec_from_file_location(name, path)",
+    ],
+)
+def test_an_import_of_the_users_code_is_found(planted: str) -> None:
+    assert _imports_networks(planted)

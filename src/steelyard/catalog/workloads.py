@@ -5,20 +5,20 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass, field, replace
-from functools import cache
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-from steelyard.catalog import frameworks, schedules, update_rules
+from steelyard.catalog import describing_process, frameworks, schedules, update_rules, user_networks
+from steelyard.catalog.describing_process import Failure
 from steelyard.catalog.frameworks import WORKER
 from steelyard.errors import UserError, named, nearest
 from steelyard.files import names, settings_files
 from steelyard.statistics import metrics
 from steelyard_worker import network as networks
-from steelyard_worker.sizes import SizesError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from steelyard_worker.case import Optimizer, RateSchedule
     from steelyard_worker.network import Network
@@ -99,19 +99,22 @@ class Workload:
     def network(self, preset: Preset) -> Network:
         """Return the network at the sizes of a preset; UserError: the sizes or network.py are wrong."""
         spec, where = self.folder / "spec.toml", f"presets.{preset.name}.sizes"
-        try:
-            network = _described_once(self.folder, preset.sizes)
-            wrong = _wrong_shape(network)
-        except KeyError as error:
-            sentence = f"[{where}] lacks the key '{error.args[0]}'. Add it."
-            raise settings_files.wrong(spec, "", where, sentence) from None
-        except SizesError as error:
-            raise UserError(f"{self.name}:{preset.name} cannot have these sizes: {error}.") from None
-        except Exception as error:  # network.py may be the user's code and can raise anything
-            raise _failed(self.folder, f"[{where}]", error) from None
-        if wrong:
-            raise settings_files.wrong(spec, "", where, f"[{where}] gives {wrong}")
-        return network
+        found = _described_once(self.folder, preset.sizes)
+        if isinstance(found, Failure):
+            if found.key:
+                sentence = f"[{where}] lacks the key '{found.key}'. Add it."
+                raise settings_files.wrong(spec, "", where, sentence)
+            if found.shape:
+                raise settings_files.wrong(spec, "", where, f"[{where}] gives {found.shape}")
+            if found.refused:
+                raise UserError(f"{self.name}:{preset.name} cannot have these sizes: {found.reason}.")
+            raise _failed(self.folder, f"[{where}]", found)
+        return found
+
+    def networks(self) -> dict[str, Network]:
+        """Return the networks of all presets by their names; code of the user's own describes them in one process."""
+        _describe_all(self.folder, [each.sizes for each in self.presets.values()])
+        return {name: self.network(preset) for name, preset in self.presets.items()}
 
     def implemented_by(self, framework: str) -> bool:
         """Return whether a framework implements this workload, in this folder or in the framework's own."""
@@ -134,40 +137,57 @@ def described(folder: Path, sizes: dict[str, Any]) -> Network:
     UserError: network.py fails for these sizes, or makes empty tensors; a damaged record can cause that.
     """
     given = f"the sizes {json.dumps(sizes)}"
+    found = _described_once(folder, sizes)
+    if isinstance(found, Failure):
+        if found.shape:
+            raise UserError(f"{folder / 'network.py'}, with {given}, gives {found.shape}")
+        if found.refused:
+            raise UserError(f"{folder.name} cannot have {given}: {found.reason}.")
+        raise _failed(folder, given, found)
+    return found
+
+
+def _failed(folder: Path, sizes: str, failure: Failure) -> UserError:
+    return UserError(f"{folder / 'network.py'} failed for {sizes}: {failure.reason}.")
+
+
+# What was described in this process, by folder, the hash of its files, and sizes.
+_known: dict[tuple[Path, str, str], Network | Failure] = {}
+# Threads that need the same network wait for one process that describes it.
+_describing = Lock()
+
+
+def _described_once(folder: Path, sizes: dict[str, Any]) -> Network | Failure:
+    return _describe_all(folder, [sizes])[0]
+
+
+def _describe_all(folder: Path, all_sizes: Sequence[dict[str, Any]]) -> list[Network | Failure]:
+    """Return the networks at all these sizes, up to those at which a process of the user's code ended."""
+    code = frameworks.files_hash(folder)
+    keys = [(folder, code, json.dumps(sizes)) for sizes in all_sizes]
+    with _describing:
+        new = [(key, sizes) for key, sizes in zip(keys, all_sizes, strict=True) if key not in _known]
+        if new:
+            describe = _describe_here if _is_own_code(folder) else user_networks.describe
+            found = describe(folder, [sizes for _, sizes in new])
+            _known.update(zip((key for key, _ in new), found, strict=False))
+        return [_known[key] for key in keys if key in _known]
+
+
+def _is_own_code(folder: Path) -> bool:
+    """Return whether the code of a workload is steelyard's own, in this installation: only that runs in this process."""
+    return folder.resolve().parent == BUILT_IN
+
+
+def _describe_here(folder: Path, all_sizes: Sequence[dict[str, Any]]) -> list[Network | Failure]:
+    return [_describe(folder, sizes) for sizes in all_sizes]
+
+
+def _describe(folder: Path, sizes: dict[str, Any]) -> Network | Failure:
     try:
-        network = _described_once(folder, sizes)
-        wrong = _wrong_shape(network)
-    except SizesError as error:
-        raise UserError(f"{folder.name} cannot have {given}: {error}.") from None
-    except Exception as error:  # network.py may be the user's code and can raise anything
-        raise _failed(folder, given, error) from None
-    if wrong:
-        raise UserError(f"{folder / 'network.py'}, with {given}, gives {wrong}")
-    return network
-
-
-def _wrong_shape(network: Network) -> str:
-    """Return which tensor's shape is impossible; empty if none is."""
-    shapes = {parameter.name: parameter.shape for parameter in network.parameters}
-    shapes |= {each.name: each.shape for each in network.inputs}
-    for name, shape in shapes.items():
-        if not all(isinstance(extent, int) and extent > 0 for extent in shape):
-            return f"'{name}' the shape {shape}; sizes must be whole numbers from 1."
-    return ""
-
-
-def _failed(folder: Path, sizes: str, error: Exception) -> UserError:
-    message = " ".join(str(error).split())
-    return UserError(f"{folder / 'network.py'} failed for {sizes}: {type(error).__name__}: {message}.")
-
-
-def _described_once(folder: Path, sizes: dict[str, Any]) -> Network:
-    return _described(folder, specification(folder, sizes), json.dumps(sizes))
-
-
-@cache
-def _described(folder: Path, specification: str, sizes: str) -> Network:  # noqa: ARG001 - part of the cache's key
-    return networks.describe(folder, json.loads(sizes))
+        return describing_process.described(folder, json.loads(json.dumps(sizes)))
+    except Exception as error:  # the sizes are the user's, and can make it raise anything
+        return describing_process.failure(error, folder)
 
 
 def specification(folder: Path, sizes: dict[str, Any]) -> str:

@@ -1,7 +1,18 @@
 """What each command says of itself in its help. No module is imported here, so that `--help` is fast."""
 
+EXIT_CODES = """
+exit codes:
+  0    every contender has a result
+  1    no contender has one
+  2    the command or the machine does not allow it; the message says what to do
+  3    some have a result, and at least one was left out: its process failed, it did not compute what was certified,
+       its certificate was rejected, or its environment could not be created
+  130  stopped with Ctrl-C or SIGTERM
+  141  the program that reads the output has ended
+"""
+
 DESCRIPTIONS = {
-    "run": """\
+    "run": f"""\
 Compare frameworks on this machine. The command creates one isolated environment per framework, prepares the data,
 certifies that every framework computes the same function, and measures rounds of new processes until the fastest
 framework is told apart from every other one, as is the fastest that is still maintained: 2 to 12 rounds, within the
@@ -9,14 +20,7 @@ time limit of the study. It prints a table of verdicts and writes one self-conta
 printed is the path of that page.
 
 Press Ctrl-C to stop: the results of finished processes are stored, and --resume continues from there.
-
-exit codes:
-  0    every contender has a result
-  1    no process finished
-  2    the command or the machine does not allow the run; the message says what to do
-  3    a contender was left out: its process failed, or did not compute what was certified
-  130  stopped with Ctrl-C
-
+{EXIT_CODES}
 examples:
   steelyard run                                                  the study first-look, all frameworks
   steelyard run --workload resnet18:cifar10 --data ~/data        one network at its published size
@@ -27,11 +31,12 @@ examples:
   steelyard run --protocol fixed:10+200                          10 warm-up steps, 200 counted, as published
   steelyard run --resume latest                                  continue an interrupted run
 """,
-    "certify": """\
+    "certify": f"""\
 Prove that implementations compute the same function; nothing is timed. Outputs, loss, every gradient and every
 tensor after five optimizer steps are compared with a float64 reference on which two frameworks agree. If they differ,
 the first tensor that differs is named. A certificate is stored and reused until the code, the versions or the
-settings behind it change. The exit code is 1 if a case is rejected.""",
+settings behind it change. Here, a result is a certificate.
+{EXIT_CODES}""",
     "new": """\
 Create a folder with a workload of your own: spec.toml, the description of the network, and one file per framework.
 The generated files describe a small working network: certify it first, then replace it step by step. Use
@@ -41,11 +46,11 @@ example:
   steelyard new workload mine -f pytorch -f jax""",
     "report": """\
 Write the HTML page of a run again from its stored results and print its table of verdicts. Nothing is measured.""",
-    "explain": """\
+    "explain": f"""\
 Say where the time of a step goes, and what makes one contender slower than another. Each contender runs once more under its
 framework's own profiler, in a process that is in no verdict; operations are put into classes that all frameworks share. The
-page of the run gets a section with tables and plots, and names the trace files.
-
+page of the run gets a section with tables and plots, and names the trace files. Here, a result is a profile.
+{EXIT_CODES}
 examples:
   steelyard explain                     every contender of the latest run
   steelyard explain pytorch jax         only these two""",

@@ -4,7 +4,8 @@ import errno
 import importlib
 import sys
 
-EXIT_LEFT_OUT = 3  # a run has a result, but not of every contender that was to be measured
+EXIT_NO_RESULT = 1  # no contender has what was asked for
+EXIT_LEFT_OUT = 3  # some contenders have it, and at least one was left out
 EXIT_INTERRUPTED = 130
 EXIT_PIPE = 141
 # Errors of a file system that the user can fix. Any other OSError is a bug of this program and keeps its traceback.

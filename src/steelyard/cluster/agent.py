@@ -14,7 +14,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from steelyard.catalog import frameworks, workloads
+from steelyard.catalog import frameworks, user_networks, workloads
 from steelyard.cluster import files
 from steelyard.cluster.files import Piece
 from steelyard.cluster.growing import Growing
@@ -101,6 +101,7 @@ class Agent:
         `own`: the user's frameworks, by name with their hashes.
         """
         plan = known.plan
+        user_networks.allow(plan.options.silence_s)
         plan = mapped(plan, workload_folders(plan), {name: _sources(name, code) for name, code in own.items()})
         here = {key: relocated(each, cache_folder().joinpath) for key, each in inputs.items()}
         self._begin(Order(number, "prepare", (replace(known, plan=plan), here)))

@@ -68,10 +68,10 @@ def _smallest(known: Framework, options: Options) -> str:
         )
     found = workloads.find(options.workload_folders)
     counts = {
-        f"{name}:{preset.name}": workload.network(preset).trainable_count
+        f"{name}:{preset}": network.trainable_count
         for name, workload in found.items()
         if workload.implemented_by(known.name) and not workload.obstacle(known.name, "float32")
-        for preset in workload.presets.values()
+        for preset, network in workload.networks().items()
     }
     if not counts:
         raise UserError(

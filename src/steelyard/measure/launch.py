@@ -6,7 +6,7 @@ import json
 import subprocess
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -15,9 +15,11 @@ from steelyard.catalog import frameworks
 from steelyard.catalog.frameworks import WORKER
 from steelyard.errors import UserError
 from steelyard.files import json_lines
-from steelyard.measure import failing_ranks, processes, watching
+from steelyard.files.bounded_log import BoundedLog
+from steelyard.measure import failing_ranks, kept_record, processes, watching
 from steelyard.measure import hosts as places
 from steelyard.measure.hosts import Hosts, Partners
+from steelyard.measure.output import Output, left_behind, with_more
 from steelyard.measure.watching import Watching
 from steelyard.results import trials
 from steelyard.results.trials import Trial
@@ -63,6 +65,7 @@ def launch(
             verdict = _run(job, python, worker, watch, guard, hosts, partners, seen)
     except UserError as error:
         verdict = ("unsupported", str(error))
+    verdict = kept_record.restored(job, seen.has_seen_events, verdict) or verdict
     try:
         trial = trials.read(folder)
     except UserError as error:  # what the process wrote is damaged; the others can still be measured
@@ -71,7 +74,7 @@ def launch(
     told = trial.error and _processes(job) == 1
     if trial.done:
         return _watched(trial, seen) if job.kind == "measure" else trial
-    return trial if told else record_error(trial, *verdict)
+    return trial if told else record_error(trial, verdict[0], with_more(verdict[1], left_behind(trial)))
 
 
 def _watched(trial: Trial, seen: Watching) -> Trial:
@@ -92,11 +95,11 @@ def refused(job: Job, kind: str, message: str) -> Trial:
 
 def _recorded(job: Job, worker: Path = WORKER) -> Job:
     """Write the job into its folder; it has the time at which its process starts, and the hash of the worker."""
-    folder = _empty(Path(job.folder))
+    _empty(Path(job.folder))
     adapter = frameworks.framework(job.case.framework).user_folder
     code = worker_hash(worker, adapter)
     job = replace(job, spawned_ns=time.perf_counter_ns(), worker_hash=code, adapter_folder=adapter)
-    (folder / trials.JOB).write_text(json.dumps(asdict(job), indent=1), encoding="utf-8")
+    kept_record.write_job(job)
     return job
 
 
@@ -112,13 +115,12 @@ def worker_hash(worker: Path = WORKER, adapter_folder: str = "") -> str:
     return digest.hexdigest()[:16]
 
 
-def _empty(folder: Path) -> Path:
+def _empty(folder: Path) -> None:
     """Create a trial's folder. An existing one, from an interrupted process, is renamed and never overwritten."""
     if (folder / protocol.EVENTS).exists():
         earlier = (folder.with_name(f"{folder.name}.earlier{number}") for number in itertools.count(1))
         folder.rename(next(path for path in earlier if not path.exists()))
     folder.mkdir(parents=True, exist_ok=True)
-    return folder
 
 
 def _run(
@@ -129,9 +131,9 @@ def _run(
     others = partners if hosts.are_nodes else None
     folder = Path(job.folder)
     count = _processes(job)
-    with (folder / protocol.LOG).open("ab") as log, contextlib.ExitStack() as stack:
+    with BoundedLog(folder / protocol.LOG) as log, contextlib.ExitStack() as stack:
         try:
-            started = processes.running(job, python, worker, log, hosts, folder / trials.JOB)
+            started = processes.running(job, python, worker, log, hosts, folder / trials.JOB, folder)
             process = stack.enter_context(started)
         except OSError as error:
             reason = f"The interpreter {python} could not be started ({error.strerror})."
@@ -140,9 +142,12 @@ def _run(
             stack.callback(others.end)
             others.begin(job, hosts.meeting)
         limit = job.case.memory_limit if job.kind in LIMITED else 0
-        stopped = _wait(process, folder, watch, guard, limit, count, others, seen)
+        bounded = Output(log, job)
+        stopped = _wait(process, folder, watch, guard, limit, count, others, seen, bounded)
+        said = bounded.end()
         if stopped or count == 1:
-            return stopped or processes.final_error(process.returncode, folder)
+            kind, message = stopped or processes.final_error(process.returncode, folder)
+            return (kind, message) if stopped == STOPPED else (kind, with_more(message, said))
         if others and process.returncode and (failed := _failure_elsewhere(folder, count, others)):
             return failed
         return failing_ranks.cause(folder, count, processes.final_error(process.returncode, folder))
@@ -165,7 +170,7 @@ def _processes(job: Job) -> int:
 
 def _wait(
     process: subprocess.Popen[bytes], folder: Path, watch: Watch, guard: Guard, limit: int, ranks: int,
-    others: Partners | None, seen: Watching,
+    others: Partners | None, seen: Watching, output: Output,
 ) -> tuple[str, str] | None:  # fmt: skip
     """Forward events as they arrive; returns the error of a process that was stopped, None if it ended by itself.
 
@@ -179,6 +184,8 @@ def _wait(
             heard = time.monotonic()
         if guard.stopped():
             return STOPPED
+        if endless := output.look():
+            return "crash", endless
         if time.monotonic() - heard > guard.silence_s:
             message = f"The worker wrote no event for {guard.silence_s:.0f} s and was stopped."
             where = failing_ranks.places(folder, ranks) if ranks > 1 else ""
@@ -222,11 +229,14 @@ class _Tail:
 
     def new(self) -> list[dict[str, Any]]:
         self._seen.looks()
-        if not self._path.exists():
+        if not self._path.is_file():
             return []
-        with self._path.open("rb") as file:
-            file.seek(self._position)
-            text = file.read()
+        try:
+            with self._path.open("rb") as file:
+                file.seek(self._position)
+                text = file.read()
+        except OSError:  # the process has just removed it
+            return []
         complete = text[: text.rfind(b"\n") + 1]
         self._position += len(complete)
         found = [event for line in complete.splitlines() if (event := _event(line))]

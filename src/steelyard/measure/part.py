@@ -10,6 +10,7 @@ from pathlib import Path
 from steelyard.catalog import frameworks
 from steelyard.catalog.frameworks import WORKER
 from steelyard.files import atomic
+from steelyard.files.bounded_log import BoundedLog
 from steelyard.measure import failing_ranks, processes
 from steelyard.measure.hosts import Hosts
 from steelyard.results.trials import Trial
@@ -50,14 +51,16 @@ def run(job: Job, python: Path, hosts: Hosts, stopped: Callable[[], bool], line:
     line.parent.mkdir(parents=True, exist_ok=True)
     atomic.write_text(line, protocol.to_line(job))
     with (
-        (first / protocol.LOG).open("ab") as log,
-        processes.running(job, python, WORKER, log, hosts, line) as process,
+        BoundedLog(first / protocol.LOG) as log,
+        processes.running(job, python, WORKER, log, hosts, line, first) as process,
     ):
         while not stopped():
             try:
                 code = process.wait(POLL_S)
             except subprocess.TimeoutExpired:
+                log.bound()
                 continue
+            log.end()
             error = failing_ranks.cause(folder, ranks, processes.final_error(code, first)) if code else None
             return Trial(folder, job, error=error, done=not code)
         with contextlib.suppress(subprocess.TimeoutExpired):

@@ -15,6 +15,7 @@ from steelyard.files import json_lines, paths
 from steelyard.inputs.case_inputs import CaseInputs, recipe
 from steelyard.measure import compiled, exports, launch
 from steelyard.measure.hosts import Partners
+from steelyard.measure.output import left_behind
 from steelyard.plan.run_plan import RunPlan
 from steelyard.results.durations import PROCESSES, Durations
 from steelyard.results.record import ROUNDS, read_rounds
@@ -107,10 +108,13 @@ class Session:
         except exports.ExportError as error:
             return launch.refused(job, error.kind, str(error))
         environment = self.environments[job.case.environment]
-        return compiled.launched(
+        trial = compiled.launched(
             job, environment,
             lambda each: launch.launch(each, environment.python, watch, guard, partners=self.partners),
         )  # fmt: skip
+        if left := left_behind(trial):
+            self.screen.say(f"   {job.case.framework} on {job.case.workload}: {left}")
+        return trial
 
     def check_disk(self, command: str = "run --resume") -> None:
         """Check that the disk has room for the record of one more process; ResumableError: it has not.

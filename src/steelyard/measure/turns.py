@@ -2,6 +2,7 @@
 
 A process starts and warms up alone. Before each counted block it writes the event `waits`, and stops itself with the processes
 that it has started. It goes on when its turn comes. So only one computes at a time, and nothing is fetched ahead meanwhile.
+Processes that have left its group are stopped and go on with it.
 """
 
 import os
@@ -17,6 +18,7 @@ from typing import Any
 import psutil
 
 from steelyard.measure.launch import Watch
+from steelyard.measure.outsiders import Outsiders
 from steelyard.results.trials import Trial
 from steelyard.statistics.orders import turn_order
 
@@ -82,26 +84,28 @@ class Turns:
 
     def _watch(self, key: str) -> Watch:
         """Return what takes the events of a process. It returns from `waits` when the process goes on."""
-        pid = 0
+        pid, outside = 0, Outsiders(0)
 
         def watch(event: dict[str, Any]) -> None:
-            nonlocal pid
+            nonlocal pid, outside
             if event["event"] == "hello":
-                pid = event["pid"]
+                pid, outside = event["pid"], Outsiders(event["pid"])
             elif event["event"] == "waits":
-                self._wait(key, pid, event["blocks"])
+                self._wait(key, pid, event["blocks"], outside)
 
         return watch
 
-    def _wait(self, key: str, pid: int, blocks: int) -> None:
+    def _wait(self, key: str, pid: int, blocks: int, outside: Outsiders) -> None:
         if not self._is_stopped(pid):
             return
+        outside.stop()
         with self._changed:
             self._blocks[key] = blocks
             self._changed.notify_all()
             while key in self._blocks and not self._stop.is_set():
                 self._changed.wait(POLL_S)
             self._blocks.pop(key, None)
+        outside.go_on()
         with suppress(ProcessLookupError):  # it was killed while it waited
             os.killpg(os.getpgid(pid), signal.SIGCONT)
 

@@ -32,6 +32,7 @@ class Watching:
         self._ended_ns = 0
         self._behind_ns: deque[int] = deque(maxlen=LAST_EVENTS)
         self._cpu_ns: int | None = None
+        self._has_seen = False
 
     def looks(self) -> None:
         """Note that the launcher is about to look for new events."""
@@ -39,9 +40,15 @@ class Watching:
 
     def found(self, event: dict[str, Any]) -> None:
         """Note an event that was not there at the last look, so that it was written after it."""
+        self._has_seen = True
         told = event.get("t_ns")
         if isinstance(told, int):
             self._behind_ns.append(max(0, self._looked_ns - told))
+
+    @property
+    def has_seen_events(self) -> bool:
+        """Whether the process has written any event."""
+        return self._has_seen
 
     def has_ended(self, process: subprocess.Popen[bytes]) -> bool:
         """Return whether a process has ended. Its CPU time is read before the system forgets it, where that is possible."""

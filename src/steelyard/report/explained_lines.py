@@ -20,18 +20,18 @@ Falls = dict[str, tuple[str, Text]]
 """By class: the change from the one contender to the other, and its bar."""
 
 
-def show(found: View, wanted: Collection[str]) -> bool:
-    """Print where the time of a step goes, for these case ids; returns whether anything is known of them."""
+def show(found: View, wanted: Collection[str]) -> None:
+    """Print where the time of a step goes, for these case ids."""
     console = Console(highlight=False)
-    shown = [_show(console, comparison, wanted) for comparison in found.comparisons]
-    return any(shown)
+    for comparison in found.comparisons:
+        _show(console, comparison, wanted)
 
 
-def _show(console: Console, comparison: Comparison, wanted: Collection[str]) -> bool:
+def _show(console: Console, comparison: Comparison, wanted: Collection[str]) -> None:
     kept = tuple(each for each in comparison.contenders if each.case.id in wanted)
     section = explained.section(replace(comparison, contenders=kept))
     if not section:
-        return False
+        return
     heading = Text(f"{comparison.title}, {comparison.group}", style="bold")
     console.rule(heading, align="left", characters="─", style="dim")
     if section.rows:
@@ -46,7 +46,6 @@ def _show(console: Console, comparison: Comparison, wanted: Collection[str]) -> 
         console.print(Text(sentence))
     for title, reason in section.reasons:
         console.print(Text(f"{title}: could not be profiled. {reason}", style="yellow"))
-    return bool(section.rows)
 
 
 def _table(headings: Sequence[str], rows: Sequence[Sequence[str]], falls: Falls) -> Table:

@@ -68,6 +68,10 @@ KINDS = {
     ),
     "NoSteadyState": ("warning", "Check its times on the page. More rounds reduce the effect."),
     "CompiledWhileCounted": ("warning", "The time includes compilation. Check the times on the page."),
+    "LeftProcesses": (
+        "warning",
+        "The implementation must end what it starts: until its process ended, these may have computed beside it.",
+    ),
     "CoresShared": ("warning", "Its times show how cores are shared. Choose fewer parts, or a machine with more cores."),
     "MemorisedBatch": (
         "warning",
@@ -85,6 +89,7 @@ KINDS = {
 OF_WORKERS = {
     "no-steady-state": "The process did not reach a steady state within the limit of the warm-up.",
     "cores-shared": "Its parts have more threads together than there are cores, so they wait for each other.",
+    "left-processes": "Its process left other processes behind. They were ended, so that they do not compute beside others.",
     "compiled-while-counted": "The framework compiled or traced something in counted blocks.",
 }
 

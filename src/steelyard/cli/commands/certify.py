@@ -20,9 +20,10 @@ FULL_SILENCE_S = 3600.0
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Certify every selected case; the exit code is 1 if one is rejected or could not be run."""
+    """Certify every selected case; the exit code is that of `outcome`: a case that is rejected or not run was left out."""
     from steelyard import fitting
     from steelyard import run as runs
+    from steelyard.cli import outcome
 
     options, scope = _request(arguments)
     root = selection.runs_of(arguments)
@@ -39,8 +40,10 @@ def execute(arguments: argparse.Namespace) -> int:
         selection.print_json(found)
     else:
         _print(found)
-    all_run = len(by_id) == len(plan.variants)  # what has no environment has no certificate
-    return int(not all_run or not all(certificate.get("passed") for certificate in found.values()))
+    passed = sum(bool(certificate.get("passed")) for certificate in by_id.values())
+    on_purpose = sum(bool(certificate.get("on_purpose")) for certificate in by_id.values())
+    # What has no environment has no certificate.
+    return outcome.code(passed, len(plan.variants) - passed - on_purpose)
 
 
 def _request(arguments: argparse.Namespace) -> tuple[Options, Scope]:

@@ -12,9 +12,10 @@ from steelyard.results import run_folders, trials
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Profile what has no profile yet, write the page again and print what was found; the exit code is 1 if nothing was."""
+    """Profile what has no profile yet, write the page again and print what was found; the exit code is that of `outcome`."""
     from steelyard import report
     from steelyard import run as runs
+    from steelyard.cli import outcome
     from steelyard.report import explained_lines
 
     folder = run_folders.find(selection.runs_of(arguments), arguments.run)
@@ -27,9 +28,10 @@ def execute(arguments: argparse.Namespace) -> int:
     with closing(selection.screen_of(arguments)) as screen:
         runs.explain(plan, folder, screen, wanted, arguments.profiles or max(1, plan.profiles), fresh=arguments.fresh)
     found = report.view(folder)
-    made = explained_lines.show(found, {variant.case.id for variant in wanted})
+    cases = {variant.case.id for variant in wanted}
+    explained_lines.show(found, cases)
     print(report.write(found))
-    return 0 if made else 1
+    return outcome.of_explanation(found, cases)
 
 
 def _wanted(run: str, plan: RunPlan, names: list[str]) -> list[Variant]:

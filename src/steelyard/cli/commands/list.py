@@ -79,9 +79,9 @@ def _presets(options: Options) -> list[dict[str, Any]]:
     return [
         {
             "preset": f"{name}:{preset.name}", "summary": preset.summary,
-            "parameters": f"{workload.network(preset).trainable_count:,}", "batch": preset.sizes["batch"],
+            "parameters": f"{network.trainable_count:,}", "batch": preset.sizes["batch"],
             "data": preset.data.get("name", "synthetic"),
         }
         for name, workload in workloads.find(options.workload_folders).items()
-        for preset in workload.presets.values()
+        for preset, network in zip(workload.presets.values(), workload.networks().values(), strict=True)
     ]  # fmt: skip

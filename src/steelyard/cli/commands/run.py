@@ -11,7 +11,7 @@ from steelyard.catalog import frameworks
 from steelyard.cli.arguments import typed
 from steelyard.cli.commands import selection
 from steelyard.cli.commands.nodes import nodes_of
-from steelyard.cli.main import EXIT_INTERRUPTED, EXIT_LEFT_OUT
+from steelyard.cli.main import EXIT_INTERRUPTED
 from steelyard.cluster.nodes import Choice
 from steelyard.errors import UserError, notice
 from steelyard.files import paths
@@ -30,7 +30,7 @@ LARGE_BYTES = 10**9  # worth a line to the user
 def execute(arguments: argparse.Namespace) -> int:
     """Measure, then print the verdicts; the path of the page is the last line.
 
-    The exit code is 1 if no process finished, and 3 if a contender has no result.
+    The exit code is that of `outcome`.
     """
     root = selection.runs_of(arguments)
     known = None if arguments.resume is None else record.read(run_folders.find(root, arguments.resume))
@@ -115,6 +115,7 @@ def carry_out(
 def _carried_out(arguments: argparse.Namespace, plan: RunPlan, folder: Path, nodes: Choice | None) -> int:
     from steelyard import report
     from steelyard import run as runs
+    from steelyard.cli import outcome
     from steelyard.report import terminal
 
     try:
@@ -134,18 +135,10 @@ def _carried_out(arguments: argparse.Namespace, plan: RunPlan, folder: Path, nod
     if not arguments.json:
         print(durations.sentence(record.read(folder).seconds))
         print(page)
-    if record.read(folder).state == "failed":
-        notice("Every process of this run failed, so there is no result. The reasons are in the table and on the page.")
-        return 1
-    if left_out := sum(bool(each.failure) for comparison in found.comparisons for each in comparison.contenders):
-        notice(_left_out(left_out))
-        return EXIT_LEFT_OUT
-    return 0
-
-
-def _left_out(count: int) -> str:
-    who = "1 contender is" if count == 1 else f"{count} contenders are"
-    return f"{who} in no verdict, because a process failed or did not compute what was certified. The reason is in the table."
+    code, sentence = outcome.of_run(found)
+    if sentence:
+        notice(sentence)
+    return code
 
 
 def _kept(folder: Path) -> str:

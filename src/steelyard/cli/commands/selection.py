@@ -12,6 +12,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+from steelyard.catalog import user_networks
 from steelyard.console import Screen
 from steelyard.errors import ResumableError, UserError
 from steelyard.files import paths
@@ -22,13 +23,18 @@ from steelyard.results.shared import without_password
 
 
 def options_of(arguments: argparse.Namespace) -> Options:
-    """Return the arguments as Options; what a command does not have, or was not given, has its default."""
+    """Return the arguments as Options; what a command does not have, or was not given, has its default.
+
+    The limit of silence holds from here on for processes that run the user's code.
+    """
     given: dict[str, Any] = {}
     for field in fields(Options):
         value = getattr(arguments, field.name, None)
         if value is not None:
             given[field.name] = tuple(value) if isinstance(value, list) else value
-    return Options(**{**given, "external": dict(given.get("external", ()))})
+    found = Options(**{**given, "external": dict(given.get("external", ()))})
+    user_networks.allow(found.silence_s)
+    return found
 
 
 def runs_of(arguments: argparse.Namespace) -> Path:

@@ -103,7 +103,9 @@ def _drawn(
 ) -> Arrays:
     try:
         arrays = draw(child_generator(seed, name), batch)
-    except Exception as error:  # network.py may be the user's code and can raise anything
+    except UserError:  # of the user's code, which runs in another process
+        raise
+    except Exception as error:  # the sizes are the user's, and can make it raise anything
         message = " ".join(str(error).split())
         sentence = f"network.py cannot draw a batch of {batch} at these sizes: {type(error).__name__}: {message}."
         raise UserError(sentence) from None
