@@ -20,10 +20,11 @@ from steelyard.host import of_another
 from steelyard.plan import resolve
 from steelyard.plan.options import Options
 from steelyard.plan.run_plan import RunPlan
-from steelyard.results import durations, imported, record, run_folders, shared
+from steelyard.results import durations, imported, permission, record, run_folders, shared, trials
 from steelyard.results.record import RunRecord
 from steelyard.results.shared import Shared, without_password
 
+NOTHING_NAMED = Options()
 LARGE_BYTES = 10**9  # worth a line to the user
 
 
@@ -165,15 +166,18 @@ def _resumed(asked: Options, root: Path, name: str, nodes: Choice | None) -> tup
     """Return the folder of the run to continue and its plan as recorded, with the options that may change."""
     _check_nothing_else(asked)
     folder = run_folders.find(root, name)
-    known = continuable(folder, fingerprint=nodes.facts.fingerprint if nodes else "")
+    known = continuable(folder, asked, fingerprint=nodes.facts.fingerprint if nodes else "")
     options = known.plan.options
     minutes = options.minutes if asked.minutes is None else asked.minutes
     return folder, replace(known.plan, options=replace(options, silence_s=asked.silence_s, minutes=minutes))
 
 
 def _check_nothing_else(asked: Options) -> None:
-    """Reject options that a continued run would ignore. The two that may change do not affect what is measured."""
-    plain = Options(minutes=asked.minutes, silence_s=asked.silence_s)
+    """Reject options that a continued run would ignore. Two may change, and three name what the run may execute."""
+    plain = Options(
+        minutes=asked.minutes, silence_s=asked.silence_s, workload_folders=asked.workload_folders,
+        framework_folders=asked.framework_folders, external=asked.external,
+    )  # fmt: skip
     given = [each.name for each in fields(Options) if getattr(asked, each.name) != getattr(plain, each.name)]
     if given:
         raise UserError(
@@ -182,14 +186,18 @@ def _check_nothing_else(asked: Options) -> None:
         )
 
 
-def continuable(folder: Path, done: str = "continued", fingerprint: str = "") -> RunRecord:
+def continuable(
+    folder: Path, named: Options = NOTHING_NAMED, done: str = "continued", fingerprint: str = ""
+) -> RunRecord:  # fmt: skip
     """Return the record of a run that can have further processes, with the folders of this installation.
 
-    UserError: they would have different measuring code, workloads or another machine. `done`: what cannot be done with the run.
-    `fingerprint`: of the machine that would measure; empty: of this one.
+    UserError: they would have different measuring code, workloads or another machine, or execute what this user has not allowed.
+    `named`: the folders and interpreters that the user names again. `done`: what cannot be done with the run. `fingerprint`: of
+    the machine that would measure; empty: of this one.
     """
     known = record.read(folder)
     known = replace(known, plan=resolve.here(known.plan))
+    permission.check(folder.name, known, named)
     frameworks.use(known.plan.options.framework_folders)
     _check_same(folder, known, done, fingerprint)
     return known
@@ -206,6 +214,8 @@ def _check_same(folder: Path, known: RunRecord, done: str, fingerprint: str) -> 
         reason = f"The files of {', '.join(changed)} have changed since run {name} was started"
     elif not known.nodes and (path := imported.changed(imported.of_run(folder))):
         reason = f"{path}, which its processes imported, has changed since run {name} was started"
+    elif not known.machine and any((folder / trials.FOLDER).glob("*")):
+        reason = f"Run {name} does not say on which machine it was measured"
     elif known.machine and known.machine != (fingerprint or host.describe().fingerprint()):
         reason = f"Run {name} was started on another machine, or this machine has changed"
         if known.nodes:
