@@ -110,7 +110,7 @@ def _place(latest: dict[str, HeldRun], present: dict[str, HeldRun], target: Path
 
 def _rename(old: Path, new: Path) -> None:
     try:
-        with run_folders.claim(old):
+        with run_folders.locked(old):
             old.rename(new)
     except OSError as error:
         raise _unwritable(new, error) from None
@@ -123,7 +123,7 @@ def _copied(run: HeldRun, folder: Path, done: Merged, replaces: bool) -> None:
     try:
         _copy(run, partial)
         if replaces:
-            with run_folders.claim(folder):
+            with run_folders.locked(folder):
                 remove_folder(folder)
         partial.rename(folder)
     except _Unread as error:
