@@ -52,7 +52,9 @@ def moved_outside(path: Path, outside: Path) -> Path:
 @pytest.fixture
 def explained(copied: Finished) -> Finished:
     """A run with something in the place of a profile, of which a process and its profiles would be measured again."""
-    profile = copied.folder / "profiles" / f"1-{copied.result['comparisons'][0]['contenders'][0]['case'].replace('/', '_')}"
+    profile = (
+        copied.folder / "profiles" / f"1-{copied.result['comparisons'][0]['contenders'][0]['case'].replace('/', '_')}"
+    )
     profile.mkdir(parents=True)
     (profile / "rules.json").write_text("{}")
     shutil.rmtree(max((copied.folder / "trials").iterdir()))
@@ -99,7 +101,9 @@ def test_a_link_deep_among_certificates_is_refused_if_it_leads_out(
     assert (tmp_path / "outside" / "perturbation0").is_dir()
 
 
-@pytest.mark.parametrize("name", ["events.jsonl", "output.log", "job.json", "samples.i64", "rank1", "rank1/events.jsonl"])
+@pytest.mark.parametrize(
+    "name", ["events.jsonl", "output.log", "job.json", "samples.i64", "rank1", "rank1/events.jsonl"]
+)
 @pytest.mark.parametrize("exists", [True, False])
 def test_a_process_writes_through_no_link_in_its_folder(name: str, exists: bool, tmp_path: Path) -> None:
     folder = tmp_path / "run" / "trials" / "r01.0-fake"
@@ -151,7 +155,13 @@ def test_a_link_in_the_place_of_the_lock_or_the_index_is_no_traceback(
     for name in ("index.sqlite", "index.sqlite-wal", "index.sqlite-shm"):
         (copied.folder.parent / name).unlink(missing_ok=True)
     (copied.folder.parent / "index.sqlite").symlink_to(target)
-    for words in (("list", "runs"), ("runs", "list"), ("history",), ("report",), ("merge", str(copied.folder), "--runs", "m")):
+    for words in (
+        ("list", "runs"),
+        ("runs", "list"),
+        ("history",),
+        ("report",),
+        ("merge", str(copied.folder), "--runs", "m"),
+    ):
         code, _, err = cli(*[str(tmp_path / "merged") if word == "m" else word for word in words])
         assert code == 0, err
     code, out, err = cli("runs", "remove", copied.folder.name)

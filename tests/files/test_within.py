@@ -52,7 +52,9 @@ def test_a_link_is_refused_wherever_it_is(
         (place / "link").symlink_to(root.parent / "outside")
     (root / "nowhere").symlink_to(root.parent / "outside" / "nowhere")
     if checked:
-        with pytest.raises(UserError, match="is a link, and what steelyard writes or deletes in a run's folder must lie"):
+        with pytest.raises(
+            UserError, match="is a link, and what steelyard writes or deletes in a run's folder must lie"
+        ):
             within.check(root, root / path)
         with pytest.raises(UserError, match="is a link"):
             within.remove(root, root / path)
@@ -69,7 +71,9 @@ def test_a_link_is_refused_wherever_it_is(
 def test_a_file_in_the_place_of_a_folder_is_named(root: Path) -> None:
     (root / "inner" / "file").write_text("")
     for work in (within.check, within.remove, within.make):
-        with pytest.raises(UserError, match=r"inner/file is not a folder, where a run's folder has a folder: remove it"):
+        with pytest.raises(
+            UserError, match=r"inner/file is not a folder, where a run's folder has a folder: remove it"
+        ):
             work(root, root / "inner" / "file" / "x")
 
 
@@ -86,7 +90,11 @@ def test_nothing_but_a_file_is_at_the_place_of_a_file(root: Path) -> None:
     within.check_file(root / "file")
     (root / "link").symlink_to(root / "file")
     os.mkfifo(root / "pipe")
-    for name, what in (("link", "is a link"), ("inner", "is a folder, where"), ("pipe", "is a pipe, a socket or a device")):
+    for name, what in (
+        ("link", "is a link"),
+        ("inner", "is a folder, where"),
+        ("pipe", "is a pipe, a socket or a device"),
+    ):
         with pytest.raises(UserError, match=what):
             within.check_file(root / name)
 

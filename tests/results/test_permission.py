@@ -52,10 +52,13 @@ def test_what_comes_with_steelyard_needs_no_mark_and_no_key(
     permission.check("r", of(built_in), Options())
 
 
-@pytest.mark.parametrize("name", ["..", ".", "", "resnet18/..", "resnet18/../../workloads/nothing", "nothing"])
+@pytest.mark.parametrize("name", ["..", ".", "", "\0", "resnet18/..", "resnet18/../../workloads/nothing", "nothing"])
 def test_a_path_that_only_begins_as_those_of_steelyard_is_foreign(name: str, plan: RunPlan) -> None:
     folder = f"{permission.workloads.BUILT_IN}/{name}"
-    assert permission.foreign(replace(plan, workload_folders={"line": folder})).workloads
+    odd = replace(plan, workload_folders={"line": folder})
+    assert permission.foreign(odd).workloads
+    with pytest.raises(UserError, match=r"^Run r would execute the workload line in"):
+        permission.check("r", of(odd), Options())
 
 
 @pytest.mark.parametrize("named", [FOLDER, "/someone/workloads", "/someone/other/../workloads"])

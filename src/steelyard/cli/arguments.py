@@ -1,7 +1,8 @@
 """The arguments of all commands, as tables. Only the standard library is imported here, so that `--help` is fast."""
 
 import argparse
-from typing import Any
+import sys
+from typing import Any, NoReturn
 
 from steelyard.cli import values
 from steelyard.cli.descriptions import DESCRIPTIONS
@@ -253,7 +254,7 @@ GROUPS: dict[str, dict[str, list[Argument]]] = {
 def parser(argv: list[str]) -> argparse.ArgumentParser:
     """Return the parser. Only commands named in `argv` get their arguments, because building all of them is slow."""
     layout: Any = {"formatter_class": argparse.RawDescriptionHelpFormatter, "allow_abbrev": False}
-    top = argparse.ArgumentParser(prog="steelyard", description=ABOUT, **layout)
+    top = _Parser(prog="steelyard", description=ABOUT, **layout)
     top.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
     commands = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for name, groups in GROUPS.items():
@@ -270,6 +271,15 @@ def typed(field: str) -> str:
     """Return the argument of `steelyard run` that sets a field of `Options`."""
     arguments = [*SELECTION, *MEASURING]
     return next(names[-1] for names, more in arguments if more.get("dest", names[-1][2:].replace("-", "_")) == field)
+
+
+class _Parser(argparse.ArgumentParser):
+    """Repeats no address of a store in its messages: it may hold a password."""
+
+    def error(self, message: str) -> NoReturn:
+        from steelyard.results.addresses import hidden_in
+
+        super().error(hidden_in(message, sys.argv[1:]))
 
 
 class _Version(argparse.Action):

@@ -55,8 +55,9 @@ def pieces(root: Path, path: str, begin: int = 0) -> Iterator[Piece]:
 def write(root: Path, piece: Piece) -> None:
     """Write a piece at its place; what the file had from there on is dropped. UserError: the path leaves the folder."""
     target = within.check(root, inside(root, piece.path))
+    root.mkdir(parents=True, exist_ok=True)
     within.make(root, target.parent)
-    with open(target, "r+b" if target.exists() else "w+b", opener=within.no_link) as file:  # noqa: PTH123
+    with open(target, "r+b" if target.exists() else "w+b", opener=within.no_link) as file:
         file.seek(piece.offset)
         file.write(piece.data)
         file.truncate()

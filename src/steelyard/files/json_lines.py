@@ -11,15 +11,14 @@ from steelyard_worker import records
 def append(path: Path, **values: Any) -> None:
     """Append one object; an incomplete last line is removed first. UserError: the file is a link."""
     try:
-        opened = open(path, "a+b", opener=within.no_link)  # noqa: PTH123 - the method of a path takes no opener
+        with open(path, "a+b", opener=within.no_link) as file:
+            file.seek(0)
+            file.truncate(file.read().rfind(b"\n") + 1)
+            file.write(json.dumps(values).encode() + b"\n")
     except OSError as error:
         if within.is_link_error(error):
             raise within.refusal(path) from None
         raise
-    with opened as file:
-        file.seek(0)
-        file.truncate(file.read().rfind(b"\n") + 1)
-        file.write(json.dumps(values).encode() + b"\n")
 
 
 def read(path: Path, kind: Any) -> tuple[list[Any], list[str]]:

@@ -1,8 +1,8 @@
 """Writing and deleting below a folder that somebody else may have filled: no link in it leads out of it.
 
-The folder itself may be reached through links: those are the user's own. A path is walked with descriptors of folders, each opened
-below the one before it, so what is deleted lies inside whatever anybody changes meanwhile. A process that is started with a path is
-another matter: it opens that path itself, after it was checked.
+The folder itself may be reached through links: those are the user's own. What is deleted is reached with descriptors of folders,
+each opened below the one before it, so it lies inside whatever anybody changes meanwhile. A process that is started with a path
+opens it later than it was checked.
 """
 
 import errno
@@ -73,8 +73,8 @@ def is_link_error(error: OSError) -> bool:
 def refusal(path: Path) -> UserError:
     """Return the error of a path that is a link."""
     return UserError(
-        f"{path} is a link, and what steelyard writes or deletes in a run's folder must lie inside it: remove the link, or put what "
-        "it leads to in its place."
+        f"{path} is a link, and what steelyard writes or deletes in a run's folder must lie inside it: remove the link, or put "
+        "what it leads to in its place."
     )
 
 

@@ -66,7 +66,7 @@ def take(session: Session, profiles: Iterable[Missing], processes: int = 1) -> N
 
 @contextmanager
 def _replacing(run: Path, folder: Path) -> Iterator[bool]:
-    """Empty a folder of a run, and bring back the profile that it held if there is none at the end; yields whether it held one."""
+    """Empty a run's folder, and bring back the profile that it held if there is none in the end; yields whether it held one."""
     within.check(run, folder)
     held, aside = (folder / recorded.RULES).exists(), folder.with_name(f"{folder.name}.earlier")
     within.remove(run, aside if held else folder)

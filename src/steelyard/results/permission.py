@@ -133,4 +133,7 @@ def _named_by(folder: str) -> set[str]:
 
 
 def _real(folder: str | Path) -> str:
-    return os.path.realpath(folder)
+    try:
+        return os.path.realpath(folder)
+    except ValueError:  # a name that no file can have
+        return str(folder)

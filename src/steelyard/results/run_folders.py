@@ -76,7 +76,7 @@ def in_use(folder: Path) -> bool:
 
 @contextmanager
 def claim(folder: Path) -> Iterator[None]:
-    """Lock a run folder for this process, to write into it. UserError: another process has locked it, or a link leads out of it."""
+    """Lock a run folder for this process, to write into it. UserError: another one has locked it, or a link leads out of it."""
     check_links(folder)
     with locked(folder):
         yield
