@@ -1,7 +1,7 @@
 """The arguments of all commands, as tables. Only the standard library is imported here, so that `--help` is fast."""
 
 import argparse
-import sys
+from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from steelyard.cli import values
@@ -254,6 +254,7 @@ GROUPS: dict[str, dict[str, list[Argument]]] = {
 def parser(argv: list[str]) -> argparse.ArgumentParser:
     """Return the parser. Only commands named in `argv` get their arguments, because building all of them is slow."""
     layout: Any = {"formatter_class": argparse.RawDescriptionHelpFormatter, "allow_abbrev": False}
+    _Parser.words = argv
     top = _Parser(prog="steelyard", description=ABOUT, **layout)
     top.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
     commands = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
@@ -274,12 +275,14 @@ def typed(field: str) -> str:
 
 
 class _Parser(argparse.ArgumentParser):
-    """Repeats no address of a store in its messages: it may hold a password."""
+    """Repeats no address of a store in its messages: it may hold a password. `words`: what was typed."""
+
+    words: Sequence[str] = ()
 
     def error(self, message: str) -> NoReturn:
         from steelyard.results.addresses import hidden_in
 
-        super().error(hidden_in(message, sys.argv[1:]))
+        super().error(hidden_in(message, self.words))
 
 
 class _Version(argparse.Action):

@@ -5,7 +5,7 @@ import os
 import shutil
 from pathlib import Path
 
-# Errors of a file system that come from a name or a path, and not from the disk: they concern one file, and others can be written.
+# Errors of a file system that come from a name or a path, and not from the disk: other files can be written.
 NAME_ERRORS = {
     errno.ENAMETOOLONG, errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.ENOTEMPTY, errno.EINVAL, errno.EILSEQ, errno.ELOOP,
     errno.ENOENT,

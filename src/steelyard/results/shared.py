@@ -146,7 +146,8 @@ class Shared:
         with self._told(), self._database.transaction():
             self._lock(run.identity)
             row = self._database.execute("SELECT stamp FROM read_runs WHERE run = %s", [run.identity]).fetchone()
-            if row and (stored := _order(row[0])) and stored >= _order(_state(run)):
+            stored, mine = _order(row[0]) if row else None, _order(_state(run))
+            if stored and mine and stored >= mine:
                 return False
             self._change(("DELETE FROM runs WHERE id = :run", [{"run": run.identity}]), *statements)
             for path in run.files:
