@@ -61,6 +61,14 @@ def _rank(name: str) -> int:
     return next((place for place, start in enumerate(LONGEST) if name.startswith(start)), len(LONGEST))
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _key_of_tests(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Keep the key that marks records in a temporary folder: tests leave nothing in the user's."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("STEELYARD_STATE", str(tmp_path_factory.mktemp("state")))
+        yield
+
+
 @pytest.fixture(autouse=True)
 def _open_screens_are_closed() -> Iterator[None]:
     """Close what a test has left open: after 30 s, it would write its sign of life into the output of another test."""

@@ -24,7 +24,7 @@ from steelyard.measure import communication, graphs, peak, profiles, reuse, roun
 from steelyard.measure.session import Session
 from steelyard.plan.run_plan import RunPlan, Variant
 from steelyard.results import durations as stages
-from steelyard.results import record, round_results, run_folders, trials
+from steelyard.results import permission, record, round_results, run_folders, trials
 from steelyard.results.durations import Durations
 from steelyard.results.round_results import RoundResults
 from steelyard.results.store import Store
@@ -239,4 +239,6 @@ def _note_inputs(folder: Path, plan: RunPlan, inputs: dict[str, CaseInputs], mac
     described = {
         group: {"origin": each.origin, "identity": each.identity, "meta": each.meta} for group, each in found.items()
     }
-    record.update(folder, plan=plan, machine=machine.fingerprint(), host=asdict(machine), inputs=described)
+    fingerprint = machine.fingerprint()
+    allowed = permission.mark(plan, fingerprint)
+    record.update(folder, plan=plan, machine=fingerprint, host=asdict(machine), inputs=described, allowed=allowed)

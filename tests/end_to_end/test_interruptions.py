@@ -188,9 +188,9 @@ def test_options_that_resume_would_ignore_are_rejected(cli: CommandLine, copied:
     message = cli.error("run", "--resume", "latest", "-f", "fake", "--rounds", "9", "--minutes", "1")
     assert "so --framework, --rounds cannot be given with it" in message
     message = cli.error(
-        "run", "--resume", "latest", "--no-certify", "--workloads", "x", "--env", "fake=python", "--delta", "0.02"
+        "run", "--resume", "latest", "--no-certify", "--data", "x", "--device", "cpu", "--delta", "0.02"
     )
-    assert "so --workloads, --env, --no-certify cannot be given with it" in message, "--delta 0.02 changes nothing"
+    assert "so --device, --data, --no-certify cannot be given with it" in message, "--delta 0.02 changes nothing"
 
 
 def test_sigterm_stops_a_run_like_an_interrupt(start: Start, data_folder: Path) -> None:

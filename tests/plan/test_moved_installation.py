@@ -27,4 +27,4 @@ def test_a_run_of_a_moved_installation_is_continued_with_the_present_one(tmp_pat
     raw["plan"]["workload_hashes"]["resnet18"] = "0" * 16
     path.write_text(json.dumps(raw))
     with pytest.raises(UserError, match=r"^The files of resnet18 have changed .* so it cannot be explained\."):
-        run.continuable(tmp_path, "explained")
+        run.continuable(tmp_path, done="explained")

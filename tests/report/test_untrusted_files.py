@@ -22,7 +22,7 @@ from steelyard import host
 from steelyard.cli.main import main
 from steelyard.measure import launch
 from steelyard.report import page
-from steelyard.results import record
+from steelyard.results import permission, record
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -61,7 +61,8 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
     scripts = {"fake": Script(rounds=2), "dummy": Script(12.0, rounds=2, failure=("crash", "It fell over."))}
     run = write_run(root, scripts, options(frameworks=tuple(scripts)))
     machine = host.describe().fingerprint()
-    record.update(run, worker_hash=launch.worker_hash(), machine=machine)
+    allowed = permission.mark(record.read(run).plan, machine)
+    record.update(run, worker_hash=launch.worker_hash(), machine=machine, allowed=allowed)
     write_profile(run, "fake", 6.0, 3.0)
     shutil.copytree(run, root / "20260101-030405-test")
     return root

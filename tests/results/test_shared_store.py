@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,7 +16,7 @@ from test_merging import NAME, OTHER, run_in, tree
 
 from steelyard.cli.main import main
 from steelyard.errors import UserError
-from steelyard.results import identity, merging, points, run_folders, shared, trials
+from steelyard.results import addresses, identity, merging, points, run_folders, shared, trials
 from steelyard.results.shared import Shared
 
 if TYPE_CHECKING:
@@ -201,9 +202,7 @@ def test_an_altered_row_is_left_out_of_a_history_and_its_run_is_named(
     with Shared(url) as store:
         known, found = store.history(said.append)
     (sentence,) = said
-    assert sentence.startswith(
-        f"The store {shared.without_password(url)} holds a damaged row of the run {OTHER} ({column}"
-    )
+    assert sentence.startswith(f"The store {addresses.shown(url)} holds a damaged row of the run {OTHER} ({column}")
     assert named in sentence
     left = {("aaaaaaaa1", "dummy"), ("aaaaaaaa1", "fake")} | ({("bbbbbbbb1", "dummy")} if table == "points" else set())
     assert {(each.run, each.variant) for each in found} == left
@@ -218,44 +217,107 @@ def test_a_store_of_another_version_is_left_alone(url: str) -> None:
         Shared(url)
 
 
-@pytest.mark.parametrize("path", ["../evil", "/etc/evil", "trials/../../evil", "lock", ".hidden", "report.html"])
-def test_a_store_cannot_write_outside_of_a_run_folder(path: str, url: str, tmp_path: Path) -> None:
+OUTSIDE = ["../evil", "/etc/evil", "trials/../../evil", "lock", ".hidden", "report.html", ""]
+IMPOSSIBLE = ["trials", "trials/r01.0-fake", f"trials/{'x' * 300}", "/".join(["x" * 200] * 30), "run.json/x"]
+NAMES = ["../evil", "..", ".", "", "/tmp/evil", "a/b", ".hidden", "x" * 300, "x" * 240]
+
+
+def merged_beside_a_damaged_run(
+    url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], statement: str, *values: str
+) -> str:
+    """Store two runs, alter what the store holds of the first one, and merge; returns what is said of it."""
     run_in(tmp_path / "a", "aaaaaaaa1")
+    run_in(tmp_path / "a", "dddddddd1", OTHER)
     pushed(url, tmp_path / "a")
     with psycopg.connect(url) as database:
-        database.execute("UPDATE steelyard.files SET path = %s WHERE path = 'run.json'", [path])
-    with Shared(url) as store, pytest.raises(UserError, match="which no run can have"):
-        store.fetch({}, tmp_path / "into")
+        assert database.execute(statement, values).rowcount >= 1
+    capsys.readouterr()
+    assert main(["merge", url, "--runs", str(tmp_path / "into")]) == 1
+    out, err = capsys.readouterr()
+    assert [path.name for path in (tmp_path / "into").iterdir()] == [OTHER], "the other run is there, and nothing else"
+    assert tree(tmp_path / "into" / OTHER) == {
+        name: content for name, content in tree(tmp_path / "a" / OTHER).items() if name != "report.html"
+    }
+    assert "1 run added" in out
     assert not list(tmp_path.rglob("*evil*"))
+    (line,) = err.splitlines()
+    assert line.startswith("steelyard: ")
+    return line
 
 
-@pytest.mark.parametrize("name", ["../evil", "..", "/tmp/evil", "a/b"])
-def test_a_store_cannot_name_a_run_outside_of_the_folder(name: str, url: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("path", [*OUTSIDE, *IMPOSSIBLE], ids=lambda each: each[:20])
+def test_a_run_with_an_impossible_file_is_left_out_and_the_others_are_merged(
+    path: str, url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    where = "path = 'trials/r01.0-fake/job.json'" if path in IMPOSSIBLE else "path = 'run.json'"
+    line = merged_beside_a_damaged_run(
+        url, tmp_path, capsys, f"UPDATE steelyard.files SET path = %s WHERE run = 'aaaaaaaa1' AND {where}", path
+    )
+    assert f"The run '{NAME}' of the store postgresql:///" in line
+    assert "was left out: " in line
+
+
+@pytest.mark.parametrize("name", NAMES, ids=lambda each: each[:20])
+def test_a_run_with_an_impossible_name_is_left_out_and_the_others_are_merged(
+    name: str, url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    line = merged_beside_a_damaged_run(
+        url, tmp_path, capsys, "UPDATE steelyard.runs SET name = %s WHERE id = 'aaaaaaaa1'", name
+    )
+    assert "was left out: " in line
+
+
+def test_a_run_without_its_record_is_left_out(url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    line = merged_beside_a_damaged_run(
+        url, tmp_path, capsys, "DELETE FROM steelyard.files WHERE run = 'aaaaaaaa1' AND path = 'run.json'"
+    )
+    assert "it has no run.json" in line
+
+
+def test_a_run_with_a_damaged_record_is_left_out(url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    line = merged_beside_a_damaged_run(
+        url, tmp_path, capsys, "UPDATE steelyard.files SET content = 'x' WHERE run = 'aaaaaaaa1' AND path = 'run.json'"
+    )
+    assert "run.json is damaged" in line
+
+
+@pytest.mark.parametrize("stamp", ["", "x", "1 2", "1 2 3 4", "-1 2 3", f"{'9' * 5000} 1 {'0' * 64}", "ä b c"])
+def test_a_state_that_is_none_is_replaced_by_the_run_in_its_folder(stamp: str, url: str, tmp_path: Path) -> None:
     run_in(tmp_path / "a", "aaaaaaaa1")
+    run_in(tmp_path / "a", "dddddddd1", OTHER)
     pushed(url, tmp_path / "a")
     with psycopg.connect(url) as database:
-        database.execute("UPDATE steelyard.runs SET name = %s", [name])
-    with Shared(url) as store, pytest.raises(UserError, match="which cannot be a folder"):
-        store.fetch({}, tmp_path / "into")
+        database.execute("UPDATE steelyard.read_runs SET stamp = %s WHERE run = 'aaaaaaaa1'", [stamp])
+    assert pushed(url, tmp_path / "a") == shared.Pushed([NAME], [])
+    assert pushed(url, tmp_path / "a") == shared.Pushed([], [])
+    with psycopg.connect(url) as database:
+        database.execute("UPDATE steelyard.read_runs SET stamp = %s WHERE run = 'aaaaaaaa1'", [stamp])
+    assert run_folders.names(tmp_path / "a") == [NAME, OTHER]
+    fetched(url, tmp_path / "back")
+    assert run_folders.names(tmp_path / "back") == [NAME, OTHER]
+
+
+def test_a_run_that_the_store_cannot_hold_is_left_out_and_the_others_are_stored(url: str, tmp_path: Path) -> None:
+    folder = run_in(tmp_path / "a", "aaaaaaaa1")
+    run_in(tmp_path / "a", "dddddddd1", OTHER)
+    Path(os.fsdecode(os.fsencode(folder) + b"/trials/\xff")).write_text("")
+    done = pushed(url, tmp_path / "a")
+    assert done.stored == [OTHER]
+    assert f"Run {NAME} was not stored: it has something that the store cannot hold" in done.left_out[0]
 
 
 @pytest.mark.parametrize(
     ("address", "sentence"),
     [
-        ("sqlite:///x", "--store must be an address such as postgresql://HOST/DATABASE, not 'sqlite:///x'."),
-        ("postgresql://u:secret@h/d?nonsense=1", "is not an address (invalid URI query parameter"),
+        ("sqlite:///x", "--store must be an address such as postgresql://HOST/DATABASE. What was given is not shown"),
+        ("postgresql://u:secret@h/d?nonsense=1", "--store is not an address that PostgreSQL can read"),
     ],
 )
 def test_an_address_that_is_none_is_one_sentence_without_the_password(address: str, sentence: str) -> None:
     with pytest.raises(UserError) as raised:
-        shared.check(address)
+        addresses.check(address)
     assert sentence in str(raised.value)
     assert "secret" not in str(raised.value)
-
-
-def test_no_password_is_shown() -> None:
-    command = "steelyard run --store 'postgresql://me:secret@host/db?password=secret&x=1' -w line"
-    assert shared.without_password(command) == "steelyard run --store 'postgresql://host/db?password=***&x=1' -w line"
 
 
 def test_states_are_ordered_as_runs_are(tmp_path: Path) -> None:

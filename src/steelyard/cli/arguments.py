@@ -1,7 +1,8 @@
 """The arguments of all commands, as tables. Only the standard library is imported here, so that `--help` is fast."""
 
 import argparse
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NoReturn
 
 from steelyard.cli import values
 from steelyard.cli.descriptions import DESCRIPTIONS
@@ -35,10 +36,16 @@ PLAIN = _flag("--plain", f"print plain lines instead of the live view; {SIGN_OF_
 FRAMEWORKS = _several(
     "--frameworks", "DIR", "folder with frameworks of your own", type=values.folder, dest="framework_folders"
 )
+INTERPRETERS = _several(
+    "--env", "NAME=PYTHON", "use your own Python interpreter, in which the framework is installed; may be repeated",
+    type=values.interpreter, dest="external",
+)  # fmt: skip
 FOLDERS = [
     _several("--workloads", "DIR", "folder with workloads of your own", type=values.folder, dest="workload_folders"),
     FRAMEWORKS,
 ]
+# Of commands that run the processes of an earlier run.
+ALLOWING = "to allow what the record of a run from somebody else would execute"
 SELECTION = [
     _value("study", "STUDY", "a predefined comparison (default first-look), or a .toml file of your own", nargs="?"),
     _value("--size", "NAME", "size of the study: P as published, C for two cores, Q quick (default: the largest that fits)"),
@@ -49,8 +56,7 @@ SELECTION = [
     _several("--mode", "FRAMEWORK=MODE[,MODE]", "execution modes of a framework; may be repeated", dest="modes"),
     _several("--knob", "[FRAMEWORK.]KNOB=VALUE[,VALUE]",
              "a setting that changes the speed but not the results; may be repeated", dest="knobs"),
-    _several("--env", "NAME=PYTHON", "use your own Python interpreter, in which the framework is installed; may be repeated",
-             type=values.interpreter, dest="external"),
+    INTERPRETERS,
     _several("--set", "SIZE=VALUE[,VALUE]", "another value of a size that the preset names; may be repeated", dest="set"),
     _value("--task", "NAME[,NAME]", "train (training, default), or compute the forward pass only (inference)",
            type=values.texts, dest="tasks"),
@@ -163,7 +169,7 @@ GROUPS: dict[str, dict[str, list[Argument]]] = {
         _several("--knob", "KNOB=VALUE[,VALUE]", "a knob and its values to try; may be repeated", dest="knobs"),
         _value("--minutes", "N", "time limit of search and rounds (default 15); certificates come on top", type=values.minutes),
         PLAIN,
-    ]},
+    ], f"with --tune, {ALLOWING}": [*FOLDERS, INTERPRETERS]},
     "explain": {"": [
         _value("results", "RESULT", "results of the run, by framework or in full (default: all)", nargs="*"),
         _value("--run", None, "the run to explain (default: the latest)", default="latest"),
@@ -173,7 +179,7 @@ GROUPS: dict[str, dict[str, list[Argument]]] = {
                type=values.taken_profiles),
         _flag("--fresh", "take profiles again that exist already"),
         PLAIN,
-    ]},
+    ], ALLOWING: [*FOLDERS, INTERPRETERS]},
     "compare": {"": [
         _value("a", "A", "a result of a run, or a run"),
         _value("b", "B", "the result or the run to compare it with"),
@@ -248,7 +254,8 @@ GROUPS: dict[str, dict[str, list[Argument]]] = {
 def parser(argv: list[str]) -> argparse.ArgumentParser:
     """Return the parser. Only commands named in `argv` get their arguments, because building all of them is slow."""
     layout: Any = {"formatter_class": argparse.RawDescriptionHelpFormatter, "allow_abbrev": False}
-    top = argparse.ArgumentParser(prog="steelyard", description=ABOUT, **layout)
+    _Parser.words = argv
+    top = _Parser(prog="steelyard", description=ABOUT, **layout)
     top.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
     commands = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for name, groups in GROUPS.items():
@@ -265,6 +272,17 @@ def typed(field: str) -> str:
     """Return the argument of `steelyard run` that sets a field of `Options`."""
     arguments = [*SELECTION, *MEASURING]
     return next(names[-1] for names, more in arguments if more.get("dest", names[-1][2:].replace("-", "_")) == field)
+
+
+class _Parser(argparse.ArgumentParser):
+    """Repeats no address of a store in its messages: it may hold a password. `words`: what was typed."""
+
+    words: Sequence[str] = ()
+
+    def error(self, message: str) -> NoReturn:
+        from steelyard.results.addresses import hidden_in
+
+        super().error(hidden_in(message, self.words))
 
 
 class _Version(argparse.Action):

@@ -68,7 +68,9 @@ def main(argv: list[str] | None = None) -> int:
         sys.stdout.flush()
         return code
     except UserError as error:
-        print(f"steelyard: {_one_line(error)}", file=sys.stderr)
+        from steelyard.results.addresses import hidden_in
+
+        print(f"steelyard: {_one_line(hidden_in(str(error), argv))}", file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt:
         print("steelyard: stopped.", file=sys.stderr)
@@ -94,9 +96,9 @@ def overview() -> str:
     )
 
 
-def _one_line(error: Exception) -> str:
-    """Return the text of an error with control characters escaped: a name or a file may hold any, even those of terminals."""
-    return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in str(error))
+def _one_line(text: str) -> str:
+    """Return the text with control characters escaped: a name or a file may hold any, even those of terminals."""
+    return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in text)
 
 
 def _treat_signals_as_interrupt() -> None:

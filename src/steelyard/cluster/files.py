@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from steelyard.errors import UserError
+from steelyard.files import within
 
 # Small enough to be held in memory several times, large enough that the time between pieces does not matter.
 PIECE_BYTES = 4 * 2**20
@@ -53,9 +54,10 @@ def pieces(root: Path, path: str, begin: int = 0) -> Iterator[Piece]:
 
 def write(root: Path, piece: Piece) -> None:
     """Write a piece at its place; what the file had from there on is dropped. UserError: the path leaves the folder."""
-    target = inside(root, piece.path)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with target.open("r+b" if target.exists() else "w+b") as file:
+    target = within.check(root, inside(root, piece.path))
+    root.mkdir(parents=True, exist_ok=True)
+    within.make(root, target.parent)
+    with open(target, "r+b" if target.exists() else "w+b", opener=within.no_link) as file:
         file.seek(piece.offset)
         file.write(piece.data)
         file.truncate()

@@ -7,6 +7,7 @@ from steelyard.cluster import files
 from steelyard.cluster.files import Piece
 from steelyard.cluster.growing import BROUGHT
 from steelyard.errors import UserError
+from steelyard.files import within
 from steelyard.measure import jobs
 from steelyard.measure.attempts import Attempt
 from steelyard.plan.run_plan import RunPlan
@@ -64,6 +65,7 @@ def _owner(trial: Path) -> str:
 def reserve(run: Path, plan: RunPlan, attempt: Attempt) -> None:
     """Create the folders of an attempt, so that its number is not given to another node."""
     for folder in folders(run, plan, attempt):
+        within.check(run, folder)
         folder.mkdir(parents=True)
 
 

@@ -1,8 +1,15 @@
 """The size of a folder on the disk, and its removal."""
 
+import errno
 import os
 import shutil
 from pathlib import Path
+
+# Errors of a file system that come from a name or a path, and not from the disk: other files can be written.
+NAME_ERRORS = {
+    errno.ENAMETOOLONG, errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.ENOTEMPTY, errno.EINVAL, errno.EILSEQ, errno.ELOOP,
+    errno.ENOENT,
+}  # fmt: skip
 
 
 def size_bytes(folder: Path) -> int:

@@ -4,15 +4,21 @@ import json
 from pathlib import Path
 from typing import Any
 
+from steelyard.files import within
 from steelyard_worker import records
 
 
 def append(path: Path, **values: Any) -> None:
-    """Append one object; an incomplete last line is removed first."""
-    with path.open("a+b") as file:
-        file.seek(0)
-        file.truncate(file.read().rfind(b"\n") + 1)
-        file.write(json.dumps(values).encode() + b"\n")
+    """Append one object; an incomplete last line is removed first. UserError: the file is a link."""
+    try:
+        with open(path, "a+b", opener=within.no_link) as file:
+            file.seek(0)
+            file.truncate(file.read().rfind(b"\n") + 1)
+            file.write(json.dumps(values).encode() + b"\n")
+    except OSError as error:
+        if within.is_link_error(error):
+            raise within.refusal(path) from None
+        raise
 
 
 def read(path: Path, kind: Any) -> tuple[list[Any], list[str]]:

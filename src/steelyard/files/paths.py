@@ -1,4 +1,4 @@
-"""The folders that steelyard writes to: a cache, which can be rebuilt, and the runs, which cannot."""
+"""The folders that steelyard writes to: a cache, which can be rebuilt, the runs, which cannot, and a key of the user's."""
 
 import contextlib
 import os
@@ -16,6 +16,11 @@ def cache_folder() -> Path:
 def runs_folder() -> Path:
     """Return the folder that holds one folder per run."""
     return _folder("STEELYARD_RUNS", "user_data_path") / "runs"
+
+
+def state_folder() -> Path:
+    """Return the folder for what must be kept, and belongs to no run."""
+    return _folder("STEELYARD_STATE", "user_state_path")
 
 
 def named(run: Path) -> str:

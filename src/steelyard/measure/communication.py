@@ -1,10 +1,10 @@
 """Measure an exchange by itself, after the rounds: each strategy in a group of ranks of its own, which is in no verdict."""
 
-import shutil
 from collections.abc import Collection
 
 from steelyard.catalog import frameworks, strategies
 from steelyard.errors import UserError
+from steelyard.files import within
 from steelyard.measure import jobs
 from steelyard.measure.session import Session
 from steelyard.plan.run_plan import Variant
@@ -47,7 +47,7 @@ def _is_known(session: Session, variant: Variant) -> bool:
 
 def _measure(session: Session, variant: Variant) -> None:
     folder = communication.folder_of(session.folder, variant.file_name)
-    shutil.rmtree(folder, ignore_errors=True)
+    within.remove(session.folder, folder)
     trial = session.run_aside(
         jobs.communicating(session.plan, variant, session.inputs_of(variant.case), folder)
     )  # fmt: skip

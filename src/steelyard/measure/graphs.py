@@ -1,12 +1,11 @@
 """Count the operations of training steps' graphs, each in a process of its own that measures nothing."""
 
-import shutil
 from pathlib import Path
 from typing import Any
 
 from steelyard.catalog import frameworks
 from steelyard.errors import UserError
-from steelyard.files import settings_files
+from steelyard.files import settings_files, within
 from steelyard.measure import jobs, launch
 from steelyard.measure.session import Session
 from steelyard.plan.run_plan import Variant
@@ -32,7 +31,7 @@ def _is_known(session: Session, variant: Variant) -> bool:
 
 def _count(session: Session, variant: Variant) -> None:
     folder = graphs.folder_of(session.folder, variant.file_name)
-    shutil.rmtree(folder, ignore_errors=True)
+    within.remove(session.folder, folder)
     job = jobs.counting(session.plan, variant, session.inputs_of(variant.case), folder)
     known = frameworks.framework(variant.case.framework)
     is_spread = known.spread(variant.case.strategy) is not None

@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from steelyard.catalog import workloads
+from steelyard.files import within
 from steelyard.measure.session import Session
 from steelyard.plan.memory import fitting_batch
 from steelyard.results.trials import Trial
@@ -53,7 +54,8 @@ def find(session: Session, job: Job) -> Trial:
         if not trial.error or trial.error[0] != OUT_OF_MEMORY or crashed or batch == 1:
             return trial
         session.screen.say(f"{name}: a batch of {batch} fitted once, but not again.")
-        shutil.move(trial.folder, session.folder / PROBES / f"{trial.folder.name}-batch{batch}-again")
+        kept = session.folder / PROBES / f"{trial.folder.name}-batch{batch}-again"
+        shutil.move(trial.folder, within.check(session.folder, kept))
         passed, failed = search_below(fits, batch, [each for each in passed if each < batch], stopped)
 
 

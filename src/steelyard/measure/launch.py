@@ -14,7 +14,7 @@ from typing import Any
 from steelyard.catalog import frameworks
 from steelyard.catalog.frameworks import WORKER
 from steelyard.errors import UserError
-from steelyard.files import json_lines
+from steelyard.files import json_lines, within
 from steelyard.files.bounded_log import BoundedLog
 from steelyard.measure import failing_ranks, kept_record, processes, watching
 from steelyard.measure import hosts as places
@@ -116,11 +116,17 @@ def worker_hash(worker: Path = WORKER, adapter_folder: str = "") -> str:
 
 
 def _empty(folder: Path) -> None:
-    """Create a trial's folder. An existing one, from an interrupted process, is renamed and never overwritten."""
+    """Create a trial's folder. An existing one, from an interrupted process, is renamed and never overwritten.
+
+    UserError: it is a link, or has one, so that a process would write elsewhere.
+    """
+    within.check(folder.parent, folder)
     if (folder / protocol.EVENTS).exists():
         earlier = (folder.with_name(f"{folder.name}.earlier{number}") for number in itertools.count(1))
         folder.rename(next(path for path in earlier if not path.exists()))
     folder.mkdir(parents=True, exist_ok=True)
+    if link := next((path for path in folder.rglob("*") if path.is_symlink()), None):
+        raise within.refusal(link)
 
 
 def _run(

@@ -11,7 +11,7 @@ from steelyard.catalog import frameworks
 from steelyard.catalog.frameworks import Framework
 from steelyard.environments import Failure, setup
 from steelyard.errors import UserError
-from steelyard.files import settings_files
+from steelyard.files import settings_files, within
 from steelyard.measure import jobs, launch
 from steelyard.measure.session import SPARE_BYTES, Session
 from steelyard.plan.run_plan import Variant
@@ -57,7 +57,7 @@ def take(session: Session, profiles: Iterable[Missing], processes: int = 1) -> N
         session.check_disk("explain --run")
         key = each.variant.key
         session.screen.say(f"profiling {key}" + (f", {each.number} of {processes}" if processes > 1 else ""))
-        with _replacing(each.folder) as earlier:
+        with _replacing(session.folder, each.folder) as earlier:
             trial = _profile(session, each.variant, each.number, each.folder)
         if trial.error:
             kept = " The earlier profile was kept." if earlier else ""
@@ -65,19 +65,20 @@ def take(session: Session, profiles: Iterable[Missing], processes: int = 1) -> N
 
 
 @contextmanager
-def _replacing(folder: Path) -> Iterator[bool]:
-    """Empty a folder, and bring back the profile that it held if there is none at the end; yields whether it held one."""
+def _replacing(run: Path, folder: Path) -> Iterator[bool]:
+    """Empty a run's folder, and bring back the profile that it held if there is none in the end; yields whether it held one."""
+    within.check(run, folder)
     held, aside = (folder / recorded.RULES).exists(), folder.with_name(f"{folder.name}.earlier")
-    shutil.rmtree(aside if held else folder, ignore_errors=True)
+    within.remove(run, aside if held else folder)
     if held:
         folder.rename(aside)
     try:
         yield held
     finally:
         if held and not (folder / recorded.RULES).exists():
-            shutil.rmtree(folder, ignore_errors=True)
+            within.remove(run, folder)
             aside.rename(folder)
-        shutil.rmtree(aside, ignore_errors=True)
+        within.remove(run, aside)
 
 
 def _profile(session: Session, variant: Variant, number: int, folder: Path) -> Trial:

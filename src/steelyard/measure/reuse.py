@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from steelyard.errors import UserError
-from steelyard.files import json_lines
+from steelyard.files import json_lines, within
 from steelyard.measure import jobs
 from steelyard.measure.session import Session
 from steelyard.plan.run_plan import Group
@@ -96,10 +96,16 @@ def _copy(session: Session, folder: Path, group: Group, found: list[Trial]) -> N
     for trial in found:
         job = trial.job
         target = jobs.trial_folder(session.folder, job.round, job.attempt, variants[job.case.id])
-        shutil.copytree(trial.folder, target, copy_function=_link)
+        within.check(session.folder, target)
+        shutil.copytree(trial.folder, target, ignore=_links, copy_function=_link)
     for note in record.read_rounds(folder)[0]:
         if note["group"] == name:
             json_lines.append(session.folder / record.ROUNDS, **{**note, "group": group.name})
+
+
+def _links(folder: str, names: list[str]) -> list[str]:
+    """Return the names of links, which are no part of a record."""
+    return [name for name in names if Path(folder, name).is_symlink()]
 
 
 def _link(source: str, target: str) -> None:

@@ -4,7 +4,6 @@ The times of a search are in no verdict, because the best of many is partly luck
 """
 
 import itertools
-import shutil
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,6 +12,7 @@ from typing import Any
 
 from steelyard.environments import Failure
 from steelyard.errors import UserError
+from steelyard.files import within
 from steelyard.host.noise import judge
 from steelyard.host.sampler import Sampler
 from steelyard.measure import jobs
@@ -147,7 +147,7 @@ def _process(session: Session, variant: Variant, number: int, attempt: int, labe
     folder = _folder(session, variant, number, attempt)
     if earlier := _finished(folder):
         return earlier, bool(standstill(earlier))
-    shutil.rmtree(folder, ignore_errors=True)
+    within.remove(session.folder, folder)
     session.screen.progress(label, 0, 0, variant.name)
     plan = replace(session.plan, groups=(replace(session.plan.groups[0], variants=(variant,)),))
     # As in late rounds: the input that verdicts rest on, and no evaluation.

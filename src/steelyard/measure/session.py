@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from steelyard.console import Screen
 from steelyard.environments.arriving import Arriving
 from steelyard.errors import ResumableError
-from steelyard.files import json_lines, paths
+from steelyard.files import json_lines, paths, within
 from steelyard.inputs.case_inputs import CaseInputs, recipe
 from steelyard.measure import compiled, exports, launch
 from steelyard.measure.hosts import Partners
@@ -100,9 +100,13 @@ class Session:
 
     def _launch(self, job: Job, watch: launch.Watch, guard: launch.Guard) -> Trial:
         self.check_disk()
+        networks = self.folder / exports.FOLDER / Path(job.folder).name
+        for folder in (Path(job.folder), networks):
+            if folder.is_relative_to(self.folder):
+                within.check(self.folder, folder)
         try:
             job = exports.with_networks(
-                job, self.environments, self.folder / exports.FOLDER / Path(job.folder).name,
+                job, self.environments, networks,
                 lambda each, python: launch.launch(each, python, lambda _: None, guard),
             )  # fmt: skip
         except exports.ExportError as error:

@@ -50,10 +50,10 @@ def here(plan: RunPlan) -> RunPlan:
 
 
 def changed_files(plan: RunPlan) -> list[str]:
-    """Return the workloads and the user's frameworks of a stored plan whose files have changed or are gone."""
+    """Return the workloads and the user's frameworks of a stored plan whose files have changed, are gone or are new."""
     workloads_now = {name: frameworks.files_hash(Path(folder)) for name, folder in plan.workload_folders.items()}
     pairs = ((plan.workload_hashes, workloads_now), (plan.framework_hashes, _user_framework_hashes()))
-    return [name for before, now in pairs for name in before if now.get(name) != before[name]]
+    return [name for before, now in pairs for name in {**before, **now} if now.get(name) != before.get(name)]
 
 
 def _user_framework_hashes() -> dict[str, str]:

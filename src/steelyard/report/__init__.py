@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from steelyard.errors import UserError
-from steelyard.files import atomic
+from steelyard.files import atomic, within
 from steelyard.report import comparing, model
 from steelyard.report.model import View
 from steelyard.results import record, round_results, searched, trials
@@ -58,6 +58,8 @@ def write(found: View, output: Path | None = None) -> Path:
     from steelyard.report import page
 
     path, text = output or found.folder / page_name(found.quantity), page.render(found)
+    if output is None:
+        within.check_file(path)
     try:
         atomic.write_text(path, text)
     except OSError as error:

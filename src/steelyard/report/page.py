@@ -5,7 +5,7 @@ import gzip
 import hashlib
 import json
 from collections.abc import Iterable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -34,6 +34,7 @@ from steelyard.report.model import View
 from steelyard.report.styles import styles
 from steelyard.report.terms import Glossary, anchor, glossary
 from steelyard.report.words import said
+from steelyard.results import addresses
 from steelyard.results.quantities import STEP_TIME, in_task
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -44,7 +45,8 @@ COMPRESSION = 6
 
 def render(view: View) -> str:
     """Return the page of a run."""
-    style, known, host = styles(view.comparisons), view.record, dict(view.record.host)
+    style, host = styles(view.comparisons), dict(view.record.host)
+    known = replace(view.record, command=addresses.command(view.record.command))
     workloads = [sections.workload(comparison, style, view.comparisons) for comparison in view.comparisons]
     machine = stability.machine(view)
     figures = [figure for workload in workloads for figure in workload.all_figures] + ([machine] if machine else [])

@@ -11,9 +11,9 @@ from pathlib import Path, PurePosixPath
 from steelyard.files import atomic
 from steelyard.results import record, trials
 from steelyard.results.record import RunRecord
+from steelyard.results.run_folders import LOCK
 
 SUFFIX_LENGTH = 8
-LOCK = "lock"
 PAGES = f"{Path(record.PAGE).stem}*{Path(record.PAGE).suffix}"
 
 

@@ -1,5 +1,6 @@
 """Runs of several folders -> one folder: every run once, in its latest state, whatever the order and the repetition."""
 
+import os
 import shutil
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -7,9 +8,12 @@ from pathlib import Path
 
 from steelyard.errors import UserError
 from steelyard.files import paths
-from steelyard.files.folders import remove_folder
+from steelyard.files.folders import NAME_ERRORS, remove_folder
 from steelyard.results import identity, record, run_folders
 from steelyard.results.identity import HeldRun
+
+# What is added to a name while a run is copied or removed, and where two runs have one, must fit into the 255 bytes of a name.
+LONGEST_NAME = 200
 
 
 @dataclass
@@ -38,7 +42,12 @@ def merge(sources: Iterable[Path], target: Path) -> Merged:
     latest = dict(present)
     for run in _readable(folders, done.left_out):
         other = latest.get(run.identity)
-        if other is None or run.is_later_than(other):
+        try:
+            later = other is None or run.is_later_than(other)
+        except OSError as error:
+            done.left_out.append(_not_read(run.folder, error))
+            continue
+        if other is None or later:
             latest[run.identity] = run
         elif other.folder.parent == target:
             done.unchanged.append(other.folder.name)
@@ -71,6 +80,11 @@ def _readable(folders: Iterable[Path], left_out: list[str]) -> Iterator[HeldRun]
     for folder in folders:
         try:
             run = identity.held(folder)
+            if len(os.fsencode(run.name)) > LONGEST_NAME:
+                left_out.append(
+                    f"Run {folder} was left out: its name is longer than {LONGEST_NAME} bytes. Rename its folder."
+                )
+                continue
             if run_folders.state(folder, run.known) == "running":
                 left_out.append(f"Run {folder} is in progress, so it was left out. Merge it when it has ended.")
                 continue
@@ -101,19 +115,22 @@ def _place(latest: dict[str, HeldRun], present: dict[str, HeldRun], target: Path
     # The longer names first, so that a name is free for the run that gets it now.
     for key, run in sorted(present.items(), key=lambda each: -len(names[each[0]])):
         if run.folder.name != names[key]:
-            _rename(run.folder, target / names[key])
-            done.renamed[run.folder.name] = names[key]
+            _rename(run.folder, target / names[key], done)
     for key, run in sorted(latest.items(), key=lambda each: names[each[0]]):
         if run is not present.get(key):
             _copied(run, target / names[key], done, replaces=key in present)
 
 
-def _rename(old: Path, new: Path) -> None:
+def _rename(old: Path, new: Path, done: Merged) -> None:
     try:
-        with run_folders.claim(old):
+        with run_folders.locked(old):
             old.rename(new)
+    except UserError as error:
+        done.left_out.append(f"Run {old} keeps its name: {error}")
     except OSError as error:
         raise _unwritable(new, error) from None
+    else:
+        done.renamed[old.name] = new.name
 
 
 def _copied(run: HeldRun, folder: Path, done: Merged, replaces: bool) -> None:
@@ -123,13 +140,17 @@ def _copied(run: HeldRun, folder: Path, done: Merged, replaces: bool) -> None:
     try:
         _copy(run, partial)
         if replaces:
-            with run_folders.claim(folder):
+            with run_folders.locked(folder):
                 remove_folder(folder)
         partial.rename(folder)
     except _Unread as error:
         done.left_out.append(_not_read(run.folder, error.reason))
+    except UserError as error:  # the run that it replaces is in use
+        done.left_out.append(f"Run {run.folder} was left out: {error}")
     except OSError as error:
-        raise _unwritable(folder, error) from None
+        if error.errno not in NAME_ERRORS:
+            raise _unwritable(folder, error) from None
+        done.left_out.append(f"Run {run.folder} was left out: it cannot be written as {folder} ({error.strerror}).")
     else:
         (done.replaced if replaces else done.added).append(folder.name)
     finally:

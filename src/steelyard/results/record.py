@@ -15,6 +15,7 @@ from steelyard.plan.run_plan import PASSES, FrameworkFacts, Group, RunPlan, Sear
 from steelyard.published.gathering import Published, PublishedTable
 from steelyard.published.held import Arm
 from steelyard.published.statements import Statement
+from steelyard.results import permission
 from steelyard.results.facts import EnvironmentFacts, HostFacts, InputFacts, Judged, Reused, RoundNote
 from steelyard_worker import records
 from steelyard_worker.case import Case
@@ -61,6 +62,7 @@ class RunRecord:
     `shared_machine`: another run used the machine at the same time, and this one did not wait for its end.
     `identity`: drawn at random when the run was started, so that it is known again in any folder; empty in older records.
     `nodes`: the nodes of a cluster that were chosen to measure; `left_out`: why others were not. Empty without a cluster.
+    `allowed`: the mark of what is not steelyard's own and may be executed on that machine; empty where there is none.
     """
 
     plan: RunPlan
@@ -85,6 +87,7 @@ class RunRecord:
     method: int = METHOD
     steelyard: str = ""
     identity: str = ""
+    allowed: str = ""
     format: int = FORMAT
 
     @property
@@ -148,6 +151,7 @@ def new(plan: RunPlan, command: str, worker_hash: str) -> RunRecord:
     return RunRecord(
         plan=plan, created=datetime.now().astimezone().isoformat(timespec="seconds"), state="running",
         command=command, worker_hash=worker_hash, steelyard=__version__, identity=secrets.token_hex(8),
+        allowed=permission.mark(plan, ""),
     )  # fmt: skip
 
 

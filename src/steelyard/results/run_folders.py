@@ -7,8 +7,12 @@ from datetime import datetime
 from pathlib import Path
 
 from steelyard.errors import UserError, nearest
-from steelyard.files import paths
+from steelyard.files import paths, within
 from steelyard.results import record, trials
+
+LOCK = "lock"
+# The folder of the processes of certificates.
+CERTIFICATES = "certificates"
 
 
 def new_folder(runs: Path, study: str) -> Path:
@@ -61,8 +65,10 @@ def state(folder: Path, known: record.RunRecord) -> str:
 
 def in_use(folder: Path) -> bool:
     """Return whether a process has locked a run folder, or whether that cannot be told."""
+    if (lock := folder / LOCK).is_symlink() or lock.is_dir():
+        return False  # no process locks these
     try:
-        with claim(folder):
+        with locked(folder):
             return False
     except (UserError, OSError):
         return True
@@ -70,10 +76,40 @@ def in_use(folder: Path) -> bool:
 
 @contextmanager
 def claim(folder: Path) -> Iterator[None]:
-    """Lock a run folder for this process. UserError: another process has locked it."""
+    """Lock a run folder for this process, to write into it. UserError: another one has locked it, or a link leads out of it."""
+    check_links(folder)
+    with locked(folder):
+        yield
+
+
+def check_links(folder: Path) -> None:
+    """Raise UserError where a run folder has a link at a place at which files are written or deleted.
+
+    These are its own entries and those of the folders in it. Those of certificates hold further folders, in which frameworks may
+    leave links of their own that do not lead out.
+    """
+    inside = folder.resolve()
+    for path in _visible(folder):
+        within.check(folder, path)
+        for inner in _visible(path) if path.is_dir() else ():
+            within.check(folder, inner)
+    for parent, folders, files in os.walk(folder / CERTIFICATES):
+        for path in (Path(parent, name) for name in (*folders, *files)):
+            if path.is_symlink() and not path.resolve().is_relative_to(inside):
+                raise within.refusal(path)
+
+
+def _visible(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.iterdir() if not path.name.startswith("."))
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Lock a run folder for this process. UserError: another process has locked it, or its lock is no file."""
     from filelock import FileLock, Timeout
 
-    lock = FileLock(folder / "lock")
+    within.check_file(folder / LOCK)
+    lock = FileLock(folder / LOCK)
     try:
         lock.acquire(timeout=0)
     except Timeout:

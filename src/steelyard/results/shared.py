@@ -7,20 +7,21 @@ is away loses nothing.
 from __future__ import annotations
 
 import re
+import shutil
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from steelyard.errors import UserError, notice
 from steelyard.files import paths
-from steelyard.results import identity, index_rows, points, run_folders, trials
+from steelyard.files.folders import NAME_ERRORS
+from steelyard.results import addresses, identity, index_rows, points, record, run_folders, trials
 from steelyard.results.index_rows import SCHEMA, SCHEMA_VERSION, Statement
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
-
-    import psycopg
 
     from steelyard.results.identity import HeldRun
     from steelyard.results.points import Point, RunFacts
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 Made = TypeVar("Made")
 NAMESPACE = "steelyard"
 ABOUT = f"steelyard store, version {SCHEMA_VERSION}"
-SCHEMES = ("postgresql://", "postgres://")
 # A server that does not answer must not hold up a nightly job.
 TIMES: dict[str, Any] = {"connect_timeout": 10, "tcp_user_timeout": 30_000, "options": "-c statement_timeout=300000"}
 LATER = "The run folders hold everything: the store is brought up to date the next time."
@@ -42,41 +42,18 @@ class Pushed:
     left_out: list[str] = field(default_factory=list)
 
 
-def is_url(text: str) -> bool:
-    """Report whether a text names a shared store, and not a folder."""
-    return text.startswith(SCHEMES)
-
-
-def without_password(text: str) -> str:
-    """Return a text in which no address of a store has a user or a password, for records and messages."""
-    plain = re.sub(r"(postgres(?:ql)?://)[^@/\s'\"]*@", r"\1", text)
-    return re.sub(r"([?&]password=)[^&\s'\"]*", r"\1***", plain)
-
-
-def check(url: str) -> None:
-    """Raise UserError if the address is none, or the library that reads it is missing; nothing is connected."""
-    if not is_url(url):
-        raise UserError(
-            f"--store must be an address such as postgresql://HOST/DATABASE, not '{without_password(url)}'."
-        )
-    try:
-        import psycopg
-    except ImportError:
-        raise UserError("--store needs the package psycopg: pip install 'steelyard[postgres]'") from None
-    try:
-        psycopg.conninfo.conninfo_to_dict(url)
-    except psycopg.Error as error:
-        raise UserError(f"--store {without_password(url)} is not an address ({_reason(error)}).") from None
+class _DamagedRun(Exception):
+    """What a store holds of a run cannot be written as the folder of a run."""
 
 
 class Shared:
     """A connection to a shared store, whose tables are made where they are missing. UserError: it cannot be used."""
 
     def __init__(self, url: str) -> None:
-        check(url)
+        addresses.check(url)
         import psycopg
 
-        self.shown = without_password(url)
+        self._url, self.shown = url, addresses.shown(url)
         with self._told():
             self._database = psycopg.connect(url, autocommit=True, **TIMES)
             try:
@@ -102,7 +79,9 @@ class Shared:
         try:
             yield
         except psycopg.Error as error:
-            raise UserError(f"The store {self.shown} cannot be used ({_reason(error)}). {LATER}") from None
+            raise UserError(
+                f"The store {self.shown} cannot be used ({addresses.reason(error, self._url)}). {LATER}"
+            ) from None
 
     def _prepare(self) -> None:
         with self._database.transaction():
@@ -146,10 +125,16 @@ class Shared:
                     raise
                 done.left_out.append(f"Run {name} was not stored: {error}")
             except OSError as error:
-                done.left_out.append(f"Run {name} was not stored: {error.filename} cannot be read ({error.strerror}).")
+                where = error.filename or runs / name
+                done.left_out.append(f"Run {name} was not stored: {where} cannot be read ({error.strerror}).")
+            except ValueError as error:  # the name of a file that no text can hold, for instance
+                done.left_out.append(
+                    f"Run {name} was not stored: it has something that the store cannot hold ({error})."
+                )
         return done
 
     def _states(self) -> dict[str, str]:
+        """Return the state of every run; one that is none counts as the earliest, so that the run is stored again."""
         return dict(self._database.execute("SELECT run, stamp FROM read_runs").fetchall())
 
     def _stored(self, run: HeldRun) -> bool:
@@ -161,7 +146,8 @@ class Shared:
         with self._told(), self._database.transaction():
             self._lock(run.identity)
             row = self._database.execute("SELECT stamp FROM read_runs WHERE run = %s", [run.identity]).fetchone()
-            if row and _order(row[0]) >= _order(_state(run)):
+            stored, mine = _order(row[0]) if row else None, _order(_state(run))
+            if stored and mine and stored >= mine:
                 return False
             self._change(("DELETE FROM runs WHERE id = :run", [{"run": run.identity}]), *statements)
             for path in run.files:
@@ -194,31 +180,41 @@ class Shared:
             )
         return runs, lines
 
-    def fetch(self, known: dict[str, str], into: Path) -> list[Path]:
+    def fetch(self, known: dict[str, str], into: Path, left_out: list[str]) -> list[Path]:
         """Write the runs whose state is not in `known` (identity -> state) as folders of runs; returns these folders.
 
-        Each has a folder of its own, because two may have the same name. UserError: the store went away, or holds damaged paths.
+        Each has a folder of its own, because two may have the same name. Anyone who can write to the store may have altered rows:
+        a run with one is left out, and `left_out` gets a sentence. UserError: the store went away, or nothing can be written.
         """
         made = []
         with self._told():
             states = self._states()
-            for run, name in self._database.execute("SELECT id, name FROM runs ORDER BY id").fetchall():
-                if run in states and known.get(run) != states[run]:
-                    made.append(into / run / name)
-                    self._write(run, name, made[-1])
+            runs = self._database.execute("SELECT id, name FROM runs ORDER BY id").fetchall()
+        for run, name in runs:
+            if run in states and known.get(run) != states[run]:
+                try:
+                    made.append(self._written(run, name, into))
+                except _DamagedRun as error:
+                    shutil.rmtree(into / run, ignore_errors=True)
+                    left_out.append(f"The run {name!r} of the store {self.shown} was left out: {error}")
         return made
 
-    def _write(self, run: str, name: str, folder: Path) -> None:
-        if not identity.is_identity(run) or name != folder.name or name.startswith("."):
-            raise UserError(f"The store {self.shown} names a run '{name}', which cannot be a folder.")
-        query = "SELECT path, content FROM files WHERE run = %s"
-        with closing(self._database.cursor()) as cursor:
+    def _written(self, run: str, name: str, into: Path) -> Path:
+        """Write the files of a run, and return its folder. _DamagedRun: what the store holds of it cannot be that of a run."""
+        if not identity.is_identity(run):
+            raise _DamagedRun(f"its identity is {run!r}.")
+        if PurePosixPath(name).parts != (name,) or name == ".." or name.startswith(".") or "\0" in name:
+            raise _DamagedRun("its name cannot be that of a folder.")
+        folder = into / run / name
+        query = "SELECT path, content FROM files WHERE run = %s ORDER BY path"
+        with self._told(), closing(self._database.cursor()) as cursor:
             for path, content in cursor.stream(query, [run]):
                 if not identity.is_of_record(path) or ".." in path.split("/"):
-                    raise UserError(f"The store {self.shown} holds a file '{path}', which no run can have.")
-                target = folder / path
-                paths.make_private(target.parent)
-                target.write_bytes(content)
+                    raise _DamagedRun(f"it holds a file {path!r}, which no run can have.")
+                _write(folder / path, content)
+        if not (folder / record.FILE).is_file():
+            raise _DamagedRun(f"it has no {record.FILE}.")
+        return folder
 
 
 def states_of(runs: Path) -> dict[str, str]:
@@ -251,19 +247,27 @@ def _state(run: HeldRun) -> str:
     return " ".join(map(str, (*run.progress, run.digest)))
 
 
-def _order(state: str) -> tuple[int, int, str]:
-    """Return what sorts states as `HeldRun.is_later_than` does."""
-    count, size, digest = state.split(" ")
-    return int(count), int(size), digest
+def _write(target: Path, content: bytes) -> None:
+    """Write a file of a run. _DamagedRun: its path is none that files can have beside the others."""
+    try:
+        paths.make_private(target.parent)
+        target.write_bytes(content)
+    except OSError as error:
+        if error.errno not in NAME_ERRORS:
+            raise UserError(f"{error.filename or target} cannot be written ({error.strerror}). Merge again.") from None
+        shown = f"{target.name[:80]}..." if len(target.name) > 80 else target.name
+        raise _DamagedRun(f"the file {shown!r} cannot be written ({error.strerror}).") from None
+    except ValueError as error:  # a path that this system cannot write as bytes
+        raise _DamagedRun(f"the file {target.name!r} cannot be written ({error}).") from None
+
+
+def _order(state: str) -> tuple[int, int, str] | None:
+    """Return what sorts states as `HeldRun.is_later_than` does; None of a text that is no state."""
+    found = re.fullmatch(r"([0-9]{1,18}) ([0-9]{1,18}) ([0-9a-f]{64})", state)
+    return (int(found[1]), int(found[2]), found[3]) if found else None
 
 
 def _clean(row: dict[str, Any]) -> dict[str, Any]:
     """Return a row without the one character that PostgreSQL's texts cannot hold: a worker's message may have any."""
     replaced = "\N{REPLACEMENT CHARACTER}"
     return {name: each.replace("\0", replaced) if isinstance(each, str) else each for name, each in row.items()}
-
-
-def _reason(error: psycopg.Error) -> str:
-    """Return the first line of an error without the address, which may hold a password."""
-    lines = str(error).strip().splitlines()
-    return without_password(lines[0].rstrip(".")) if lines else type(error).__name__

@@ -40,6 +40,8 @@ class Store:
 
     def _open(self) -> None:
         paths.make_private(self.folder)
+        if self.path.is_symlink():
+            raise OSError("it is a link")
         is_new = not self.path.exists()
         self._database = sqlite3.connect(self.path, timeout=BUSY_S, isolation_level=None)
         if is_new:

@@ -22,7 +22,7 @@ def execute(arguments: argparse.Namespace) -> int:
     if not trials.has_finished(folder):
         advice = f"Continue it with: steelyard run --resume {paths.named(folder)}"
         raise UserError(f"Run {folder.name} has no finished process, so there is nothing to explain. {advice}")
-    plan = run_command.continuable(folder, "explained").available
+    plan = run_command.continuable(folder, selection.options_of(arguments), "explained").available
     wanted = _wanted(folder.name, plan, arguments.results)
     selection.check_cache()
     with closing(selection.screen_of(arguments)) as screen:

@@ -8,9 +8,9 @@ from typing import Any
 from steelyard.cli.commands import selection
 from steelyard.errors import UserError, notice
 from steelyard.report.history import History, Line, answer, history, slower
-from steelyard.results import merging, run_folders
+from steelyard.results import addresses, merging, run_folders
 from steelyard.results.points import Point, RunFacts
-from steelyard.results.shared import Shared, without_password
+from steelyard.results.shared import Shared
 from steelyard.results.store import Store
 
 
@@ -48,7 +48,7 @@ def _stored(root: Path, url: str | None) -> tuple[list[RunFacts], list[Point]] |
 
 
 def _where(root: Path, url: str | None) -> str:
-    return without_password(url) if url else str(root)
+    return addresses.shown(url) if url else str(root)
 
 
 def _show(found: History) -> None:

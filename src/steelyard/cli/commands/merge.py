@@ -1,13 +1,14 @@
 """`steelyard merge FOLDER...`: the runs of several machines or people in one folder."""
 
 import argparse
-from dataclasses import asdict
+import os
+from dataclasses import asdict, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from steelyard.cli.commands import selection
 from steelyard.errors import notice
-from steelyard.results import merging, shared
+from steelyard.results import addresses, merging, shared
 from steelyard.results.merging import Merged
 from steelyard.results.shared import Shared
 
@@ -24,16 +25,20 @@ def execute(arguments: argparse.Namespace) -> int:
 
 
 def _merged(sources: list[str], target: Path) -> Merged:
-    stores = [each for each in sources if shared.is_url(each)]
+    stores = [each for each in sources if addresses.is_meant(each) or ("@" in each and not os.path.exists(each))]  # noqa: PTH110
+    for each in stores:
+        addresses.check(each)
     folders = [Path(each).expanduser().absolute() for each in sources if each not in stores]
     if not stores:
         return merging.merge(folders, target)
     merging.make(target)
     with TemporaryDirectory(prefix=".merge-", dir=target) as name:
+        left_out: list[str] = []
         for number, each in enumerate(stores):
             with Shared(each) as store:
-                folders += store.fetch(shared.states_of(target), Path(name, str(number)))
-        return merging.merge(folders, target)
+                folders += store.fetch(shared.states_of(target), Path(name, str(number)), left_out)
+        done = merging.merge(folders, target)
+    return replace(done, left_out=[*left_out, *done.left_out])
 
 
 def _show(done: Merged, target: Path) -> None:

@@ -20,10 +20,11 @@ from steelyard.host import of_another
 from steelyard.plan import resolve
 from steelyard.plan.options import Options
 from steelyard.plan.run_plan import RunPlan
-from steelyard.results import durations, imported, record, run_folders, shared
+from steelyard.results import addresses, durations, imported, permission, record, run_folders, trials
 from steelyard.results.record import RunRecord
-from steelyard.results.shared import Shared, without_password
+from steelyard.results.shared import Shared
 
+NOTHING_NAMED = Options()
 LARGE_BYTES = 10**9  # worth a line to the user
 
 
@@ -43,7 +44,7 @@ def _measured(arguments: argparse.Namespace, root: Path, nodes: Choice | None) -
 
     options = selection.options_of(arguments)
     if arguments.store:
-        shared.check(arguments.store)
+        addresses.check(arguments.store)
     if arguments.if_changed and (arguments.resume is not None or arguments.dry_run):
         raise UserError("--if-changed decides whether to start a new run, so it takes neither --resume nor --dry-run.")
     if arguments.if_changed and nodes:
@@ -80,7 +81,7 @@ def _share(root: Path, url: str) -> None:
     for sentence in done.left_out:
         notice(sentence)
     notice(
-        f"{len(done.stored)} {'run' if len(done.stored) == 1 else 'runs'} added to the store {without_password(url)}."
+        f"{len(done.stored)} {'run' if len(done.stored) == 1 else 'runs'} added to the store {addresses.shown(url)}."
     )
 
 
@@ -158,15 +159,18 @@ def _resumed(asked: Options, root: Path, name: str, nodes: Choice | None) -> tup
     """Return the folder of the run to continue and its plan as recorded, with the options that may change."""
     _check_nothing_else(asked)
     folder = run_folders.find(root, name)
-    known = continuable(folder, fingerprint=nodes.facts.fingerprint if nodes else "")
+    known = continuable(folder, asked, fingerprint=nodes.facts.fingerprint if nodes else "")
     options = known.plan.options
     minutes = options.minutes if asked.minutes is None else asked.minutes
     return folder, replace(known.plan, options=replace(options, silence_s=asked.silence_s, minutes=minutes))
 
 
 def _check_nothing_else(asked: Options) -> None:
-    """Reject options that a continued run would ignore. The two that may change do not affect what is measured."""
-    plain = Options(minutes=asked.minutes, silence_s=asked.silence_s)
+    """Reject options that a continued run would ignore. Two may change, and three name what the run may execute."""
+    plain = Options(
+        minutes=asked.minutes, silence_s=asked.silence_s, workload_folders=asked.workload_folders,
+        framework_folders=asked.framework_folders, external=asked.external,
+    )  # fmt: skip
     given = [each.name for each in fields(Options) if getattr(asked, each.name) != getattr(plain, each.name)]
     if given:
         raise UserError(
@@ -175,34 +179,52 @@ def _check_nothing_else(asked: Options) -> None:
         )
 
 
-def continuable(folder: Path, done: str = "continued", fingerprint: str = "") -> RunRecord:
+def continuable(
+    folder: Path, named: Options = NOTHING_NAMED, done: str = "continued", fingerprint: str = ""
+) -> RunRecord:  # fmt: skip
     """Return the record of a run that can have further processes, with the folders of this installation.
 
-    UserError: they would have different measuring code, workloads or another machine. `done`: what cannot be done with the run.
-    `fingerprint`: of the machine that would measure; empty: of this one.
+    UserError: they would have different measuring code, workloads or another machine, or execute what this user has not allowed.
+    `named`: the folders and interpreters that the user names again. `done`: what cannot be done with the run. `fingerprint`: of
+    the machine that would measure; empty: of this one.
     """
     known = record.read(folder)
     known = replace(known, plan=resolve.here(known.plan))
+    # Nothing that the record names is looked at before it is known that it may be.
+    _refuse(_other_place(folder, known, fingerprint), done)
+    permission.check(folder.name, known, named)
     frameworks.use(known.plan.options.framework_folders)
-    _check_same(folder, known, done, fingerprint)
+    _refuse(_other_files(folder, known), done)
     return known
 
 
-def _check_same(folder: Path, known: RunRecord, done: str, fingerprint: str) -> None:
+def _refuse(reason: str, done: str) -> None:
+    if reason:
+        raise UserError(f"{reason}, so it cannot be {done}. Start a new run.")
+
+
+def _other_files(folder: Path, known: RunRecord) -> str:
+    """Return which files of a run are others now; empty if all are as they were."""
+    if changed := resolve.changed_files(known.plan):
+        return f"The files of {', '.join(changed)} have changed since run {folder.name} was started"
+    if not known.nodes and (path := imported.changed(imported.of_run(folder))):
+        return f"{path}, which its processes imported, has changed since run {folder.name} was started"
+    return ""
+
+
+def _other_place(folder: Path, known: RunRecord, fingerprint: str) -> str:
+    """Return whether a run was measured with other code or on another machine; empty if neither."""
     from steelyard import host
     from steelyard.measure.launch import worker_hash
 
-    name, reason = folder.name, ""
+    name = folder.name
     if known.worker_hash != worker_hash():
-        reason = f"Run {name} was started with different measuring code"
-    elif changed := resolve.changed_files(known.plan):
-        reason = f"The files of {', '.join(changed)} have changed since run {name} was started"
-    elif not known.nodes and (path := imported.changed(imported.of_run(folder))):
-        reason = f"{path}, which its processes imported, has changed since run {name} was started"
-    elif known.machine and known.machine != (fingerprint or host.describe().fingerprint()):
-        reason = f"Run {name} was started on another machine, or this machine has changed"
+        return f"Run {name} was started with different measuring code"
+    if not known.machine and any((folder / trials.FOLDER).glob("*")):
+        return f"Run {name} does not say on which machine it was measured"
+    if known.machine and known.machine != (fingerprint or host.describe().fingerprint()):
         if known.nodes:
             reason = f"Run {name} was measured on nodes of a cluster, which this machine does not equal"
             raise UserError(f"{reason}. Name the cluster: steelyard run --resume {name} --on ray")
-    if reason:
-        raise UserError(f"{reason}, so it cannot be {done}. Start a new run.")
+        return f"Run {name} was started on another machine, or this machine has changed"
+    return ""

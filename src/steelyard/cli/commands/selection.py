@@ -18,8 +18,7 @@ from steelyard.errors import ResumableError, UserError
 from steelyard.files import paths
 from steelyard.plan.options import Options
 from steelyard.plan.run_plan import RunPlan
-from steelyard.results import record, run_folders
-from steelyard.results.shared import without_password
+from steelyard.results import addresses, record, run_folders
 
 
 def options_of(arguments: argparse.Namespace) -> Options:
@@ -52,7 +51,7 @@ def begun(plan: RunPlan, root: Path, name: str) -> Iterator[Path]:
     from steelyard.results import removal
 
     folder = run_folders.new_folder(root, name)
-    command = without_password(shlex.join(["steelyard", *sys.argv[1:]]))
+    command = shlex.join(["steelyard", *addresses.without_addresses(sys.argv[1:])])
     try:
         record.write(folder, record.new(plan, command, worker_hash()))
         yield folder

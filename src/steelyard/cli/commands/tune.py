@@ -12,7 +12,10 @@ from steelyard.results import run_folders
 
 MINUTES = 15.0
 LEAST_MINUTES = 0.5
-OWN = {"workload": "--workload", "modes": "--mode", "knobs": "--knob", "minutes": "--minutes"}
+OWN = {
+    "workload": "--workload", "modes": "--mode", "knobs": "--knob", "minutes": "--minutes",
+    "workload_folders": "--workloads", "framework_folders": "--frameworks", "external": "--env",
+}  # fmt: skip
 """Arguments that only a search has, as they are typed."""
 
 
@@ -38,7 +41,7 @@ def execute(arguments: argparse.Namespace) -> int:
 
 def planned(arguments: argparse.Namespace, folder: Path) -> RunPlan:
     """Return the plan of the run that searches. UserError: the earlier run cannot be continued like this."""
-    plan = run_command.continuable(folder, "tuned").available
+    plan = run_command.continuable(folder, selection.options_of(arguments), "tuned").available
     minutes = MINUTES if arguments.minutes is None else arguments.minutes
     if minutes < LEAST_MINUTES:
         raise UserError(f"--minutes {minutes:g}: a search needs a time limit of at least {LEAST_MINUTES} minutes.")
