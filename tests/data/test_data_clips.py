@@ -152,7 +152,7 @@ def test_samples_longer_than_the_arrays_are_left_out_counted_and_reported(root: 
 def test_data_without_a_checksum_is_described_as_the_users_own(root: Path):
     assert case_inputs._origin(prepared(root).meta) == (
         "your data in the layout of LJSpeech 1.1 (unpacked folder): 8 training and 2 test samples; no checksum shows that it is "
-        "the official data. Left out: 2 clips longer than 12 characters or 40 frames (LJ001-0010.wav, LJ001-0011.wav)."
+        "the official data. Left out: clips longer than 12 characters or 40 frames: 2 (LJ001-0010.wav, LJ001-0011.wav)."
     )
 
 

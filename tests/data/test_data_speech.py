@@ -91,7 +91,7 @@ def test_data_without_a_checksum_is_described_as_the_users_own(root: Path):
     found = prepared(root)
     assert case_inputs._origin(found.meta) == (
         "your data in the layout of LibriSpeech (unpacked folders): 3 training and 1 test samples; no checksum shows that it is "
-        "the official data. Left out: 2 train utterances longer than 120 frames or 20 letters (26-9-0002.flac, 26-9-0003.flac)."
+        "the official data. Left out: train utterances longer than 120 frames or 20 letters: 2 (26-9-0002.flac, 26-9-0003.flac)."
     )
 
 

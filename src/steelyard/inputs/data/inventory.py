@@ -92,7 +92,7 @@ def refuse(refused: list[UserError]) -> None:
     if refused:
         named = " ".join(dict.fromkeys(str(error) for error in refused[:NAMED]))
         more = f" {len(refused) - NAMED:,} more are refused for reasons like these." if len(refused) > NAMED else ""
-        raise type(refused[0])(f"{len(refused):,} files or lines are refused. {named}{more}")
+        raise type(refused[0])(f"{len(refused):,} files, folders or lines are refused. {named}{more}")
 
 
 def _count(table: dict[str, Tally], reason: str, name: str, count: int) -> None:
@@ -105,4 +105,4 @@ def _count(table: dict[str, Tally], reason: str, name: str, count: int) -> None:
 def _described(item: tuple[str, Tally]) -> str:
     reason, tally = item
     names = ", ".join([*tally["first"], *(["..."] if tally["count"] > len(tally["first"]) else [])])
-    return f"{tally['count']:,} {reason}" + (f" ({names})" if tally["first"] else "")
+    return f"{reason}: {tally['count']:,}" + (f" ({names})" if tally["first"] else "")
