@@ -64,12 +64,12 @@ def inspect(plan: RunPlan, most: int) -> list[str]:
     It takes one core, because others may be measuring. UserError names all files that cannot be used, of those that were opened.
     """
     requests = {
-        recipe(each.case): _request(plan, each.case)
-        for each in plan.variants
-        if each.case.data and each.case.data["name"] != SYNTHETIC
+        recipe(variant.case): _request(plan, variant.case)
+        for variant in plan.variants
+        if variant.case.data and variant.case.data["name"] != SYNTHETIC
     }
     distinct = {repr(request): request for request in requests.values()}.values()
-    sentences = (f"Data {each.name}. {sentence}" for each in distinct for sentence in data.inspect(each, most))
+    sentences = (f"Data {request.name}. {text}" for request in distinct for text in data.inspect(request, most))
     return list(dict.fromkeys(sentences))
 
 

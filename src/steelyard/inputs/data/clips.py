@@ -40,33 +40,33 @@ def write_clips(work: Work[ClipOptions]) -> None:
     damaged, too short, or has another sampling rate.
     """
     source, options = work.source, work.options
-    found, fitting = _fitting(work, read_clips(source.path))
-    dropped = len(found) - len(fitting)
+    held, fitting = _fitting(work, read_clips(source.path))
+    dropped = len(held) - len(fitting)
     chosen = _split(source.path, fitting, options)
     counts = {f"{name}_count": len(clips) for name, clips in chosen.items()}
     shape = (options.mels, options.frames)
     form = Form("mel", "mel_length", "text", "text_length", shape, options.characters, partial(_mel, options))
-    with work.writer({**counts, "held": len(found), "dropped": dropped}) as writer:
+    with work.writer({**counts, "held": len(held), "dropped": dropped}) as writer:
         for name, clips in chosen.items():
             write_split(writer, work, name, clips, form)
 
 
 def open_clips(work: Work[ClipOptions]) -> None:
     """Read the table, and some recordings. UserError as in `write_clips`, of what was opened."""
-    found, _ = _fitting(work, work.sample(read_clips(work.source.path)))
-    check_recordings(found, partial(_mel, work.options))
+    held, _ = _fitting(work, work.sample(read_clips(work.source.path)))
+    check_recordings(held, partial(_mel, work.options))
 
 
 def _fitting(work: Work[ClipOptions], recordings: Sequence[Recording]) -> tuple[list[Utterance], list[Utterance]]:
     """Return all clips, and those that fit the arrays; the others are counted."""
     options = work.options
     work.say("Reading the headers of the clips", 0, len(recordings))
-    found = measured(work, recordings, partial(_measure, options))
-    fitting = [clip for clip in found if clip.frames <= options.frames and len(clip.ids) <= options.characters]
+    held = measured(work, recordings, partial(_measure, options))
+    fitting = [clip for clip in held if clip.frames <= options.frames and len(clip.ids) <= options.characters]
     leave_out_long(
-        work, "clips", found, fitting, f"longer than {options.characters} characters or {options.frames} frames"
+        work, "clips", held, fitting, f"longer than {options.characters} characters or {options.frames} frames"
     )
-    return found, fitting
+    return held, fitting
 
 
 def _mel(options: ClipOptions, path: Path) -> Floats:

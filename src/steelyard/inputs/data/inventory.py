@@ -52,7 +52,7 @@ def joined(facts: Mapping[str, Any], others: Mapping[str, Any]) -> dict[str, dic
 def sentences(facts: Mapping[str, Any]) -> list[str]:
     """Describe the counts: a sentence on what is left out, and one on what is changed; none where there is nothing."""
     kinds = {"Left out": facts.get(LEFT_OUT, {}), "Not used as it is": facts.get(CHANGED, {})}
-    return [f"{title}: {'; '.join(map(_described, found.items()))}." for title, found in kinds.items() if found]
+    return [f"{title}: {'; '.join(map(_described, table.items()))}." for title, table in kinds.items() if table]
 
 
 def shown(name: str) -> str:

@@ -77,11 +77,11 @@ def _in_8_bits(image: Image.Image) -> Image.Image:
 
 def _notes(image: Image.Image, content: bytes) -> list[str]:
     is_deep = content.startswith(PNG_BEGIN) and content[PNG_BITS] == 16
-    found = {
+    notes = {
         SCALED: is_deep, TRANSPARENT: _is_transparent(image), ROTATED: _orientation(image) != UPRIGHT,
         SEVERAL: getattr(image, "n_frames", 1) > 1,
     }  # fmt: skip
-    return [reason for reason, holds in found.items() if holds]
+    return [reason for reason, holds in notes.items() if holds]
 
 
 def _is_transparent(image: Image.Image) -> bool:

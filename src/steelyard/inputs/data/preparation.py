@@ -82,8 +82,11 @@ def inspect(request: DataRequest, most: int) -> list[str]:
         work = Work(source, options, Path(scratch), Path(scratch), silent, most=most)
         with _completed(source):
             FORMS[data_set.form].open(work)
-    found = [*sentences(listed), *sentences(work.inventory.facts)]
-    return [f"{each} Of each split, at most {most:,} files were opened for this." for each in found] if found else []
+    sampled = [
+        f"{sentence} Of each split, at most {most:,} files were opened for this."
+        for sentence in sentences(work.inventory.facts)
+    ]
+    return [*sentences(listed), *sampled]
 
 
 def prepare(request: DataRequest, report: Report = silent) -> Prepared:

@@ -110,9 +110,9 @@ def read_clips(root: Path) -> list[Recording]:
 
     check_regular(table)
     lines = enumerate(lines_of(read_text(table)))
-    found = list(accepted(map(attempted(clip), (each for each in lines if each[1].strip()))))
+    held = list(accepted(map(attempted(clip), (line for line in lines if line[1].strip()))))
     _check_all_have_text(root, folder, suffix, set(clips))
-    return found
+    return held
 
 
 def _fields(line: str, where: str) -> tuple[str, str]:
@@ -155,24 +155,24 @@ def measured(
 
     UserError names all recordings that cannot be used.
     """
-    found = list(accepted(threaded_map(attempted(measure), recordings)))
-    for utterance in found:
+    held = list(accepted(threaded_map(attempted(measure), recordings)))
+    for utterance in held:
         for note in utterance.notes:
             work.inventory.change(note, utterance.path.name)
-    return found
+    return held
 
 
-def leave_out_long(work: Work[Any], what: str, found: list[Utterance], fitting: list[Utterance], longer: str) -> None:
+def leave_out_long(work: Work[Any], what: str, held: list[Utterance], fitting: list[Utterance], longer: str) -> None:
     """Count and report the recordings that do not fit the arrays."""
     fit = {id(utterance) for utterance in fitting}
-    dropped = [utterance for utterance in found if id(utterance) not in fit]
+    dropped = [utterance for utterance in held if id(utterance) not in fit]
     for utterance in dropped:
         work.inventory.leave_out(f"{what} {longer}", utterance.path.name)
     if dropped:
-        work.say(f"Left out {len(dropped):,} of {len(found):,} {what}: {longer}")
+        work.say(f"Left out {len(dropped):,} of {len(held):,} {what}: {longer}")
 
 
 def check_recordings(utterances: Iterable[Utterance], transform: Callable[[Path], Floats]) -> None:
     """Read recordings one after the other. UserError names all that cannot be read."""
-    for _ in accepted(map(attempted(transform), (each.path for each in utterances))):
+    for _ in accepted(map(attempted(transform), (utterance.path for utterance in utterances))):
         pass

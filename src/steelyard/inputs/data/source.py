@@ -97,13 +97,13 @@ def _digest_content(data_set: DataSet, path: Path) -> str:
         return "sha256:" + digest_file(path, "sha256")
     whole = hashlib.sha256()
 
-    def found(name: str) -> str:
+    def described(name: str) -> str:
         status = check_regular(path / name)
         content = digest_file(path / name, "sha256") if by_content else f"{status.st_size} {status.st_mtime_ns}"
         return f"{name}\0{content}\n"
 
     names = walk_files(path, re.compile(data_set.files)) if path.is_dir() else iter((".",))
-    for line in accepted(map(attempted(found), names)):
+    for line in accepted(map(attempted(described), names)):
         whole.update(line.encode("utf-8", "surrogateescape"))  # names of files may be any bytes
     return f"{'sha256' if by_content else data_set.fingerprint}:{whole.hexdigest()}"
 

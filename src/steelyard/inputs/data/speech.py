@@ -47,11 +47,11 @@ def write_speech(work: Work[SpeechOptions]) -> None:
     facts: dict[str, Any] = {}
     chosen = {}
     for name, recordings in READERS[source.data.reader](work).items():
-        found, fitting = _fitting(work, name, recordings)
+        held, fitting = _fitting(work, name, recordings)
         limit = options.train_limit if name == "train" else options.test_limit
         chosen[name] = fitting[: limit or None]
-        dropped = len(found) - len(fitting)
-        facts |= {f"{name}_count": len(chosen[name]), f"{name}_held": len(found), f"{name}_dropped": dropped}
+        dropped = len(held) - len(fitting)
+        facts |= {f"{name}_count": len(chosen[name]), f"{name}_held": len(held), f"{name}_dropped": dropped}
 
     shape = (1, options.window // 2 + 1, options.frames)
     form = Form(
@@ -71,8 +71,8 @@ def write_speech(work: Work[SpeechOptions]) -> None:
 def open_speech(work: Work[SpeechOptions]) -> None:
     """Read the transcripts, and some recordings. UserError as in `write_speech`, of what was opened."""
     for name, recordings in READERS[work.source.data.reader](work).items():
-        found, _ = _fitting(work, name, work.sample(recordings))
-        check_recordings(found, partial(_spectrogram, work.options))
+        held, _ = _fitting(work, name, work.sample(recordings))
+        check_recordings(held, partial(_spectrogram, work.options))
 
 
 def _fitting(
@@ -81,15 +81,15 @@ def _fitting(
     """Return all utterances of a split, and those that fit the arrays; the others are counted. UserError: none fits."""
     frames, letters = work.options.frames, work.options.transcript
     work.say(f"Reading the headers of the {name} split", 0, len(recordings))
-    found = measured(work, recordings, partial(_measure, work.options))
-    fitting = [each for each in found if each.frames <= frames and len(each.ids) <= letters]
+    held = measured(work, recordings, partial(_measure, work.options))
+    fitting = [spoken for spoken in held if spoken.frames <= frames and len(spoken.ids) <= letters]
     if not fitting and not work.most:
         raise UserError(
             f"{work.source.path} holds no {name} utterance of at most {frames} frames and {letters} letters; "
             "raise 'frames' and 'transcript'."
         )
-    leave_out_long(work, f"{name} utterances", found, fitting, f"longer than {frames} frames or {letters} letters")
-    return found, fitting
+    leave_out_long(work, f"{name} utterances", held, fitting, f"longer than {frames} frames or {letters} letters")
+    return held, fitting
 
 
 def _spectrogram(options: SpeechOptions, path: Path) -> Floats:
