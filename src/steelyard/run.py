@@ -46,6 +46,7 @@ def run(plan: RunPlan, folder: Path, screen: Screen, nodes: Choice | None = None
 
 
 def _run_here(plan: RunPlan, folder: Path, screen: Screen) -> None:
+    case_inputs.inspect(plan, case_inputs.OPENED_BEFORE_WAITING)
     with (
         _working(folder, measuring=True) as durations,
         exclusive.use(_waiting(screen) if plan.options.guard else screen.say, plan.options.guard, folder.name) as alone,
@@ -70,6 +71,7 @@ def certify(
     plan: RunPlan, folder: Path, screen: Screen, fresh: bool = False, scope: Scope | None = None
 ) -> dict[str, dict[str, Any]]:
     """Certify without measuring; returns the certificates by case id."""
+    case_inputs.inspect(plan, case_inputs.OPENED_BEFORE_WAITING)
     with run_folders.claim(folder), _working(folder) as durations, exclusive.use(_waiting(screen), name=folder.name):
         session = _prepare(plan, folder, screen, durations)
         try:

@@ -19,8 +19,9 @@ import pytest
 from PIL import Image
 
 from steelyard.errors import UserError
-from steelyard.inputs.data import DataRequest, check, preparation, prepare, transforms
-from steelyard.inputs.data.transforms import ImageTransform, decode_image
+from steelyard.inputs.data import DataRequest, check, pictures, preparation, prepare
+from steelyard.inputs.data.pictures import decode_image
+from steelyard.inputs.data.transforms import ImageTransform
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -128,15 +129,18 @@ def test_a_picture_that_is_far_larger_decoded_is_refused(
 
 
 def test_only_the_two_formats_of_photographs_are_decoded() -> None:
-    for kind in ("BMP", "GIF", "TIFF", "PPM"):
+    for kind in ("BMP", "GIF", "TIFF", "WebP", "PPM"):
         content = io.BytesIO()
         Image.new("RGB", (8, 8)).save(content, kind)
-        with pytest.raises(UserError, match="here is damaged or not an image"):
+        named = (
+            "damaged or not an image" if kind == "PPM" else f"a picture in the format {kind}; convert it to JPEG or PNG"
+        )
+        with pytest.raises(UserError, match=f"here is {named}"):
             decode_image(content.getvalue(), "RGB", "here")
 
 
 def test_the_largest_picture_that_is_read_is_decoded_without_a_warning(monkeypatch) -> None:
-    monkeypatch.setattr(transforms, "MAX_PIXELS", 64)
+    monkeypatch.setattr(pictures, "MAX_PIXELS", 64)
     content = io.BytesIO()
     Image.new("RGB", (8, 8)).save(content, "PNG")
     assert decode_image(content.getvalue(), "RGB", "here").size == (8, 8)

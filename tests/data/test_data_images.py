@@ -20,7 +20,7 @@ from steelyard.inputs.data.catalogue import find
 from steelyard.inputs.data.images import lookup_table
 from steelyard.inputs.data.options import ImageOptions
 from steelyard.inputs.data.pickles import load_pickle
-from steelyard.inputs.data.transforms import decode_image
+from steelyard.inputs.data.pictures import decode_image
 from steelyard_worker.tensors import read
 
 
@@ -232,7 +232,7 @@ def test_a_damaged_or_truncated_png_is_rejected_by_name():
     content = layouts.write_png(pixels, [0] * 30)
     changed = bytearray(content)
     changed[len(content) // 2] ^= 1
-    for damaged in (content[:40], content.replace(b"IDAT", b"IDAX"), b"GIF89a", content[:-200], bytes(changed)):
+    for damaged in (content[:40], content.replace(b"IDAT", b"IDAX"), b"nothing", content[:-200], bytes(changed)):
         with pytest.raises(UserError, match="here is damaged or not an image"):
             decode_image(damaged, "RGB", "here")
 

@@ -3,6 +3,7 @@
 from steelyard import fitting
 from steelyard.cli.commands import selection
 from steelyard.cluster.nodes import Choice
+from steelyard.inputs import case_inputs
 from steelyard.plan import estimate
 from steelyard.plan.run_plan import Group, RunPlan
 from steelyard.report.words import said
@@ -13,7 +14,7 @@ def show(plan: RunPlan, as_json: bool = False, nodes: Choice | None = None) -> N
     known = fitting.known_here()
     if as_json:
         of_nodes = {"nodes": [each.name for each in nodes.nodes], "left_out": nodes.left_out} if nodes else {}
-        selection.print_json(estimate.as_dict(plan, known) | of_nodes)
+        selection.print_json(estimate.as_dict(plan, known) | of_nodes | {"data": _data(plan)})
         return
     from rich.console import Console
     from rich.markup import escape
@@ -30,6 +31,8 @@ def show(plan: RunPlan, as_json: bool = False, nodes: Choice | None = None) -> N
         console.print()
     for each in plan.skipped:
         console.print(f"[dim]{each.group}, {each.environment}: skipped. {escape(each.reason)}[/]")
+    for sentence in _data(plan):
+        console.print(f"\n{escape(sentence)}")
     found = estimate.estimate(plan, known)
     parts = [f"{estimate.in_words(found['rounds'])} for the rounds if the fastest is decided early"]
     if found["most_rounds"] > found["rounds"]:
@@ -48,6 +51,11 @@ def show(plan: RunPlan, as_json: bool = False, nodes: Choice | None = None) -> N
     if nodes:
         for sentence in _of_nodes(plan, nodes, found["rounds"]):
             console.print(escape(sentence))
+
+
+def _data(plan: RunPlan) -> list[str]:
+    """Return what of the user's own data is left out or changed, as far as a sample of it shows."""
+    return case_inputs.inspect(plan, case_inputs.OPENED_FOR_A_PLAN)
 
 
 def _show_group(plan: RunPlan, group: Group, known: estimate.Known) -> None:

@@ -22,6 +22,7 @@ from steelyard_worker.protocol import Data
 
 SYNTHETIC_SEED = 20
 FEWEST_ORDERED_STEPS = 2000
+OPENED_BEFORE_WAITING, OPENED_FOR_A_PLAN = 1000, 50  # files of each split, see `inspect`
 CHECKED = {"official": "checksums agree with the official data", "pinned": "checksums agree with the known files"}
 
 
@@ -55,6 +56,21 @@ def check(plan: RunPlan) -> None:
         _check_lengths(network, case)
         if case.data and case.data["name"] != SYNTHETIC:
             data.check(_request(plan, case))
+
+
+def inspect(plan: RunPlan, most: int) -> list[str]:
+    """Describe what is left out or changed of the data that the user names, after opening at most `most` files of each split.
+
+    It takes one core, because others may be measuring. UserError names all files that cannot be used, of those that were opened.
+    """
+    requests = {
+        recipe(variant.case): _request(plan, variant.case)
+        for variant in plan.variants
+        if variant.case.data and variant.case.data["name"] != SYNTHETIC
+    }
+    distinct = {repr(request): request for request in requests.values()}.values()
+    sentences = (f"Data {request.name}. {text}" for request in distinct for text in data.inspect(request, most))
+    return list(dict.fromkeys(sentences))
 
 
 def prepare(plan: RunPlan, report: Callable[[data.Progress], None]) -> dict[str, CaseInputs]:
@@ -176,14 +192,19 @@ def _with_embedding(initial: Path, prepared: Path) -> Path:
 
 
 def _origin(meta: dict[str, Any]) -> str:
-    """Describe the data: which, how much of it, and how it was checked. Only checksums make data the official data."""
+    """Describe the data: which, how much of it, how it was checked, and what is left out or changed.
+
+    Only checksums make data the official data.
+    """
     if meta.get("data") == SYNTHETIC:
         return f"{meta['train_count']:,} synthetic training samples."
     count = f"{meta['train_count']:,} training and {meta['test_count']:,} test samples"
+    counted = "".join(f" {sentence}" for sentence in data.sentences(meta))
     if meta["verified"] in CHECKED:
-        return f"{meta['title']}: {count}; {CHECKED[meta['verified']]}."
+        return f"{meta['title']}: {count}; {CHECKED[meta['verified']]}.{counted}"
     name = meta["title"].partition(":")[0]
-    return f"your data in the layout of {name} ({meta['layout']}): {count}; no checksum shows that it is the official data."
+    checked = f"{count}; no checksum shows that it is the official data."
+    return f"your data in the layout of {name} ({meta['layout']}): {checked}{counted}"
 
 
 def _lengths(network: Network, arrays: dict[str, Any], made: Data, buckets: int) -> str:

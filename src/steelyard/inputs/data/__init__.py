@@ -4,10 +4,12 @@
 """
 
 from steelyard.inputs.data.catalogue import DataSet, find, list_data, training_samples
+from steelyard.inputs.data.inventory import sentences
 from steelyard.inputs.data.request import DataRequest, Prepared, Progress, Report, silent
 
 __all__ = [
-    "DataRequest", "DataSet", "Prepared", "Progress", "check", "find", "list_data", "prepare", "silent", "training_samples",
+    "DataRequest", "DataSet", "Prepared", "Progress", "check", "find", "inspect", "list_data", "prepare", "sentences", "silent",
+    "training_samples",
 ]  # fmt: skip
 
 
@@ -16,6 +18,16 @@ def check(request: DataRequest) -> None:
     from steelyard.inputs.data import preparation
 
     preparation.check(request)
+
+
+def inspect(request: DataRequest, most: int) -> list[str]:
+    """Describe what is left out or changed of the data in a folder, after opening at most `most` files of each split.
+
+    Nothing is written. UserError names all files that cannot be used, of those that were opened.
+    """
+    from steelyard.inputs.data import preparation
+
+    return preparation.inspect(request, most)
 
 
 def prepare(request: DataRequest, report: Report = silent) -> Prepared:

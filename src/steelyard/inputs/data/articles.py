@@ -16,8 +16,9 @@ from steelyard.inputs.data.archives import list_files
 from steelyard.inputs.data.damage import MissingData
 from steelyard.inputs.data.options import LanguageOptions
 from steelyard.inputs.data.source import Source
+from steelyard.inputs.data.text_files import read_lines
 
-Articles = Iterator[list[str]]
+Articles = Iterator[list[str]]  # of sentences; an article without text has none
 
 HEADING = re.compile(r"^ ?= .* = ?$")
 TITLE = re.compile(r"^ ?= [^=].* = ?$")
@@ -25,6 +26,7 @@ TITLE = re.compile(r"^ ?= [^=].* = ?$")
 JOINED = re.compile(r" @(.)@ ")
 ENGLISH_END = re.compile(r"(?<= [.!?]) ")
 CHINESE_END = re.compile(r"(?<=[。！？；])(?![”」』）])|(?<=[。！？；][”」』）])")
+SENTENCE_ENDS = {"wikitext": "' . ', ' ! ' and ' ? '", "wikipedia": "。！？；"}  # of each reader, in words
 ARTICLES_PER_TEST_ARTICLE = 20  # Wikipedia has no official test split: one article in twenty is for testing
 
 
@@ -49,9 +51,12 @@ def split_articles(source: Source, options: LanguageOptions) -> dict[str, Articl
     paths = _wikipedia_files(source)
 
     def read(test: bool) -> Articles:
-        articles = (article for path in paths for article in _wikipedia(path))
-        last = ARTICLES_PER_TEST_ARTICLE - 1
-        return (article for n, article in enumerate(articles) if (n % ARTICLES_PER_TEST_ARTICLE == last) == test)
+        number = 0  # articles without text are not numbered
+        for article in (article for path in paths for article in _wikipedia(path)):
+            is_test = bool(article) and number % ARTICLES_PER_TEST_ARTICLE == ARTICLES_PER_TEST_ARTICLE - 1
+            number += bool(article)
+            if is_test == test:
+                yield article
 
     where = f"{source.path}, one article in {ARTICLES_PER_TEST_ARTICLE} held out for testing"
     return {
@@ -69,46 +74,47 @@ def _wikipedia_files(source: Source) -> list[Path]:
     return paths
 
 
-def read_lines(path: Path) -> Iterator[str]:
-    """Yield the lines of a UTF-8 file without line ends; UserError names the byte, counted from 0, that is not UTF-8."""
-    position = 0
-    with path.open("rb") as file:
-        for line in file:
-            try:
-                yield line.decode("utf-8-sig" if not position else "utf-8").rstrip("\r\n")
-            except UnicodeDecodeError as error:
-                message = f"{path} is not UTF-8 text (byte {position + error.start:,}); convert it to UTF-8."
-                raise UserError(message) from error
-            position += len(line)
-
-
 def _wikitext(path: Path) -> Articles:
     article: list[str] = []
+    is_titled = False
     for line in read_lines(path):
         if HEADING.match(line):
-            if TITLE.match(line) and article:
-                yield article
-                article = []
+            if TITLE.match(line):
+                if article or is_titled:
+                    yield article
+                article, is_titled = [], True
         elif line.strip():
             text = JOINED.sub(r"\1", line.replace("<unk>", "[UNK]"))
             article += _sentences(ENGLISH_END.split(text))
-    if article:
+    if article or is_titled:
         yield article
 
 
 def _wikipedia(path: Path) -> Articles:
+    """Yield the articles of a file. UserError: a <doc ...> has no end."""
     article: list[str] | None = None  # None: outside <doc>, where every line is an article
-    for line in read_lines(path):
+    begun = 0
+    for number, line in enumerate(read_lines(path), 1):
         if line.startswith("<doc "):
-            article = []
+            _check_ended(path, article, begun)
+            article, begun = [], number
         elif line.startswith("</doc>"):
-            if article:
+            if article is not None:
                 yield article
             article = None
         elif article is not None:
             article += _sentences(CHINESE_END.split(line))
         elif found := _sentences(CHINESE_END.split(line)):
             yield found
+    _check_ended(path, article, begun)
+
+
+def _check_ended(path: Path, article: list[str] | None, begun: int) -> None:
+    if article is not None:
+        raise UserError(
+            f"{path}: the article that begins in line {begun:,} has no line '</doc>', so the file was cut or changed; replace "
+            "it, or add the line."
+        )
 
 
 def _sentences(parts: Iterable[str]) -> list[str]:

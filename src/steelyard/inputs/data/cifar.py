@@ -8,17 +8,18 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import PurePosixPath
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from steelyard.errors import UserError
 from steelyard.inputs.data.archives import read_members
-from steelyard.inputs.data.damage import MissingData, refusing
+from steelyard.inputs.data.damage import DOWNLOAD, REPLACE, MissingData, refusing
+from steelyard.inputs.data.inventory import accepted, attempted
 from steelyard.inputs.data.pickles import load_pickle
+from steelyard.inputs.data.pictures import decode_image
 from steelyard.inputs.data.raw_samples import ImageSplit, RawSamples, Spool
 from steelyard.inputs.data.source import Source
-from steelyard.inputs.data.transforms import decode_image
 from steelyard.inputs.data.work import Work
 
 Records = np.ndarray[Any, np.dtype[np.uint8]]
@@ -39,9 +40,11 @@ def read_cifar(work: Work[Any]) -> RawSamples[ImageSplit]:
     rows = {batch: np.empty(0, np.int64) for batch in source.data.batches}
     official = set()
     with Spool(work.scratch / "records.u8", np.uint8) as spool:
-        for done, (batch, where, records) in enumerate(_batches(source), 1):
+        for done, (batch, where, records, is_official) in enumerate(accepted(_batches(work)), 1):
+            if rows[batch].size:
+                raise UserError(f"{where} is a second file of the batch {batch}; remove one of them.")
             rows[batch] = spool.count // RECORD_BYTES + np.arange(len(records))
-            if _is_official(source, batch, where, records):
+            if is_official:
                 official.add(batch)
             spool.append(records)
             work.say(f"Reading {source.data.name}", done, len(source.data.batches))
@@ -66,17 +69,29 @@ def read_cifar(work: Work[Any]) -> RawSamples[ImageSplit]:
     return RawSamples(train, test, verified, is_sorted=False)
 
 
-def _batches(source: Source) -> Iterator[tuple[str, str, Records]]:
-    """Yield (batch name, file for messages, records)."""
+class _Batch(NamedTuple):
+    name: str
+    where: str  # the file, for messages
+    records: Records
+    is_official: bool
+
+
+def _batches(work: Work[Any]) -> Iterator[_Batch | UserError]:
+    source = work.source
     labels = _sheet_labels(source) if source.layout.name == "sheets" else {}
-    for name, content in read_members(source, re.compile(source.data.files)):
-        batch, where = PurePosixPath(name).stem, f"{source.path}: {name}"
-        if name.endswith(".bin"):
-            yield batch, where, _from_binary(content, where)
-        elif name.endswith(".png"):
-            yield batch, where, _from_sheet(content, labels.get(batch, []), where)
-        else:
-            yield batch, where, _from_pickle(content, where)
+
+    def batch(member: tuple[str, bytes]) -> _Batch:
+        name, where = PurePosixPath(member[0]).stem, f"{source.path}: {member[0]}"
+        records = _records(member[0], member[1], labels.get(name, []), where)
+        return _Batch(name, where, records, _is_official(source, name, where, records))
+
+    yield from map(attempted(batch), read_members(source, re.compile(source.data.files), work.inventory))
+
+
+def _records(name: str, content: bytes, labels: list[int], where: str) -> Records:
+    if name.endswith(".bin"):
+        return _from_binary(content, where)
+    return _from_sheet(content, labels, where) if name.endswith(".png") else _from_pickle(content, where)
 
 
 def _is_official(source: Source, batch: str, where: str, records: Records) -> bool:
@@ -92,7 +107,7 @@ def _is_official(source: Source, batch: str, where: str, records: Records) -> bo
     if len(records) >= BATCH_RECORDS:
         raise UserError(
             f"{where} has {len(records):,} records with SHA-1 {digest}, but the official {batch} has "
-            f"{source.data.batches[batch]}: it was damaged or changed; download it again."
+            f"{source.data.batches[batch]}: it was damaged or changed; {DOWNLOAD}."
         )
     return False
 
@@ -100,7 +115,7 @@ def _is_official(source: Source, batch: str, where: str, records: Records) -> bo
 def _from_binary(content: bytes, where: str) -> Records:
     if not content or len(content) % RECORD_BYTES:
         raise UserError(
-            f"{where} has {len(content):,} bytes, not a whole number of records of {RECORD_BYTES:,} bytes; download it again."
+            f"{where} has {len(content):,} bytes, not a whole number of records of {RECORD_BYTES:,} bytes; {REPLACE}."
         )
     return np.frombuffer(content, np.uint8).reshape(-1, RECORD_BYTES)
 

@@ -3,6 +3,8 @@
 There is no official split: one clip in five, chosen by the seed, is for testing.
 """
 
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -12,19 +14,23 @@ from steelyard.inputs.data import symbols
 from steelyard.inputs.data.audio import count_samples, read_samples
 from steelyard.inputs.data.mel import frame_count, log_mel
 from steelyard.inputs.data.options import ClipOptions
-from steelyard.inputs.data.parallel import threaded_map
 from steelyard.inputs.data.recordings import (
     METADATA,
     Floats,
     Form,
     Recording,
     Utterance,
-    audio_folder,
+    check_recordings,
+    leave_out_long,
+    measured,
     read_clips,
     write_split,
 )
 from steelyard.inputs.data.splits import SAMPLES_PER_TEST_SAMPLE
 from steelyard.inputs.data.work import Work
+
+SPOKEN_LOST = "texts with letters or digits that have no symbol and are dropped"
+OTHERS_LOST = "texts with other characters that have no symbol and are dropped"
 
 
 def write_clips(work: Work[ClipOptions]) -> None:
@@ -34,48 +40,63 @@ def write_clips(work: Work[ClipOptions]) -> None:
     damaged, too short, or has another sampling rate.
     """
     source, options = work.source, work.options
-    recordings = read_clips(source.path)
-    _check_all_have_text(source.path, recordings)
-    work.say("Reading the headers of the clips", 0, len(recordings))
-    found = list(threaded_map(lambda recording: _measure(recording, options), recordings))
-    fitting = [clip for clip in found if clip.frames <= options.frames and len(clip.ids) <= options.characters]
-    if dropped := len(found) - len(fitting):
-        most = f"{options.characters} characters or {options.frames} frames"
-        work.say(f"Left out {dropped:,} of {len(found):,} clips: longer than {most}")
+    held, fitting = _fitting(work, read_clips(source.path))
+    dropped = len(held) - len(fitting)
     chosen = _split(source.path, fitting, options)
     counts = {f"{name}_count": len(clips) for name, clips in chosen.items()}
-
-    def transform(path: Path) -> Floats:
-        return log_mel(read_samples(path, options.rate), options.rate, options.window, options.hop, options.mels)
-
     shape = (options.mels, options.frames)
-    form = Form("mel", "mel_length", "text", "text_length", shape, options.characters, transform)
-    with work.writer({**counts, "held": len(found), "dropped": dropped}) as writer:
+    form = Form("mel", "mel_length", "text", "text_length", shape, options.characters, partial(_mel, options))
+    with work.writer({**counts, "held": len(held), "dropped": dropped}) as writer:
         for name, clips in chosen.items():
             write_split(writer, work, name, clips, form)
 
 
-def _check_all_have_text(root: Path, clips: list[Recording]) -> None:
-    known = {clip.path for clip in clips}
-    folder, suffix = audio_folder(root)
-    for path in sorted(folder.glob(f"*{suffix}")):
-        if path not in known:
-            raise UserError(
-                f"{path} has no text: no line of {root / METADATA} begins with '{path.stem}|'. Add the line, or remove the "
-                "recording."
-            )
+def open_clips(work: Work[ClipOptions]) -> None:
+    """Read the table, and some recordings. UserError as in `write_clips`, of what was opened."""
+    held, _ = _fitting(work, work.sample(read_clips(work.source.path)))
+    check_recordings(held, partial(_mel, work.options))
 
 
-def _measure(recording: Recording, options: ClipOptions) -> Utterance:
+def _fitting(work: Work[ClipOptions], recordings: Sequence[Recording]) -> tuple[list[Utterance], list[Utterance]]:
+    """Return all clips, and those that fit the arrays; the others are counted."""
+    options = work.options
+    work.say("Reading the headers of the clips", 0, len(recordings))
+    held = measured(work, recordings, partial(_measure, options))
+    fitting = [clip for clip in held if clip.frames <= options.frames and len(clip.ids) <= options.characters]
+    leave_out_long(
+        work, "clips", held, fitting, f"longer than {options.characters} characters or {options.frames} frames"
+    )
+    return held, fitting
+
+
+def _mel(options: ClipOptions, path: Path) -> Floats:
+    return log_mel(read_samples(path, options.rate), options.rate, options.window, options.hop, options.mels)
+
+
+def _measure(options: ClipOptions, recording: Recording) -> Utterance:
     path = recording.path
     ids = symbols.encode(recording.text)
-    if not len(ids):
-        table = path.parents[1] / METADATA
-        raise UserError(f"The clip '{path.stem}' has no text in {table}, line {recording.position + 1}; add its text.")
+    lost = symbols.without_symbol(recording.text)
+    if not len(ids) or (any(map(str.isalnum, lost)) and not symbols.has_letters(ids)):
+        raise UserError(_without_text(recording))
     samples = count_samples(path, options.rate)
     if samples <= options.window // 2:
-        raise UserError(f"{path} is shorter than half a window of {options.window} samples; download it again.")
-    return Utterance(path, frame_count(samples, options.hop), ids, recording.position)
+        raise UserError(
+            f"{path} is shorter than half a window of {options.window} samples; replace it, or remove its line."
+        )
+    notes = [SPOKEN_LOST] * any(map(str.isalnum, lost)) + [OTHERS_LOST] * (not all(map(str.isalnum, lost)))
+    return Utterance(path, frame_count(samples, options.hop), ids, recording.position, tuple(notes))
+
+
+def _without_text(recording: Recording) -> str:
+    path, text = recording.path, recording.text.strip()
+    where = f"The clip '{path.stem}' has no text in {path.parents[1] / METADATA}, line {recording.position + 1}"
+    if not text:
+        return f"{where}; add its text."
+    return (
+        f"{where}, that can be used: no letter of {text[:20]!r} has a symbol. Write it in the letters a to z, with "
+        "numbers spelled out."
+    )
 
 
 def _split(root: Path, clips: list[Utterance], options: ClipOptions) -> dict[str, list[Utterance]]:

@@ -8,14 +8,18 @@ from pathlib import Path
 
 from steelyard.errors import UserError
 
+# What to do about a file: of an official one with a published checksum, and of the user's own.
+DOWNLOAD = "download it again"
+REPLACE = "replace it, or remove it"
+
 
 class MissingData(UserError):
     """A file of a layout is not there; the message is completed by how to see the layout."""
 
 
 @contextmanager
-def refusing(sentence: str, *kinds: type[Exception]) -> Iterator[None]:
-    """Turn exceptions of these kinds into a UserError: the sentence, the exception's text, and "download it again".
+def refusing(sentence: str, *kinds: type[Exception], remedy: str = REPLACE) -> Iterator[None]:
+    """Turn exceptions of these kinds into a UserError: the sentence, the exception's text, and what to do.
 
     Errors of the system, such as a full disk, are passed on: they have other causes than the content of a file.
     """
@@ -25,7 +29,7 @@ def refusing(sentence: str, *kinds: type[Exception]) -> Iterator[None]:
         if isinstance(error, OSError) and error.errno is not None:
             raise
         reason = f"byte {error.start}" if isinstance(error, UnicodeDecodeError) else str(error).rstrip(".")
-        raise UserError(f"{sentence} ({reason}); download it again.") from error
+        raise UserError(f"{sentence} ({reason}); {remedy}.") from error
 
 
 def check_regular(path: Path, most_bytes: int = 0) -> os.stat_result:
@@ -47,6 +51,6 @@ def check_regular(path: Path, most_bytes: int = 0) -> os.stat_result:
 def too_large(where: str, found_bytes: int, most_bytes: int) -> UserError:
     """Return the error for a file or a member of an archive that would fill the memory."""
     return UserError(
-        f"{where} has {found_bytes:,} bytes; no official file of this kind has more than {most_bytes:,}. Download it again, or "
+        f"{where} has {found_bytes:,} bytes; no official file of this kind has more than {most_bytes:,}. Replace it, or "
         "remove it."
     )

@@ -22,7 +22,7 @@ def read_digits(work: Work[Any]) -> RawSamples[ImageSplit]:
     columns = 1 + int(np.prod(source.data.shape))
     what = f"{source.path} is not a table of {columns} columns of values from 0 to 255"
     with (
-        refusing(what, OSError, EOFError, ValueError, zlib.error),
+        refusing(what, OSError, EOFError, ValueError, zlib.error, remedy=source.layout.remedy),
         Spool(work.scratch / "records.u8", np.uint8) as spool,
     ):
         with unpacked(source) as stream, io.TextIOWrapper(stream, encoding="ascii") as file:
@@ -30,7 +30,7 @@ def read_digits(work: Work[Any]) -> RawSamples[ImageSplit]:
                 spool.append(np.roll(block, 1, axis=1))  # the label is the last column
         records = spool.finish().reshape(-1, columns)
     if not len(records):
-        raise UserError(f"{source.path} holds no digits; download it again.")
+        raise UserError(f"{source.path} holds no digits; {source.layout.remedy}.")
     if records[:, 0].max() >= source.data.classes:
         raise UserError(f"{source.path} has label {records[:, 0].max()}; labels are 0 to {source.data.classes - 1}.")
     split = ImageSplit(records, np.arange(len(records)))
@@ -38,10 +38,10 @@ def read_digits(work: Work[Any]) -> RawSamples[ImageSplit]:
 
 
 def _read_lines(file: TextIO, columns: int) -> np.ndarray[tuple[int, int], np.dtype[np.uint8]] | None:
-    lines = list(islice(file, LINES_PER_BLOCK))
+    lines = list(islice(filter(str.strip, file), LINES_PER_BLOCK))
     if not lines:
         return None
-    block = np.loadtxt(lines, dtype=np.uint8, delimiter=",", ndmin=2)
+    block = np.loadtxt(lines, dtype=np.uint8, delimiter=",", comments=None, ndmin=2)
     if block.shape[1] != columns:
         message = f"a line has {block.shape[1]} columns"
         raise ValueError(message)

@@ -17,6 +17,7 @@ Rows = np.ndarray[Any, np.dtype[np.float32]]
 # About the standard deviation of the components of glove.6B.300d. Much smaller values would give the next layers no signal.
 RANDOM_STD = 0.4
 REPORT_LINES = 50_000
+REMEDY = "download the official file again, or correct your own"
 
 
 def vectors_name(options: TextOptions) -> str:
@@ -68,8 +69,8 @@ def _read_vectors(path: Path, id_of_word: dict[str, int], work: Work[TextOptions
 
 
 def _parse_numbers(text: bytes, width: int, where: str) -> Rows:
-    with refusing(f"{where} is not a word and {width} numbers", ValueError):
+    with refusing(f"{where} is not a word and {width} numbers", ValueError, remedy=REMEDY):
         row = np.array(text.split(), np.float32)
     if row.shape != (width,):
-        raise UserError(f"{where} has {len(row)} numbers, but {width} were expected; download the file again.")
+        raise UserError(f"{where} has {len(row)} numbers, but {width} were expected; {REMEDY}.")
     return row

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from steelyard.files import atomic
 from steelyard.inputs.data.cifar import read_cifar
 from steelyard.inputs.data.digits import read_digits
 from steelyard.inputs.data.image_folders import read_image_folders
+from steelyard.inputs.data.inventory import Inventory, accepted, attempted
 from steelyard.inputs.data.options import ImageOptions
 from steelyard.inputs.data.raw_samples import FileSplit, ImageSplit, Ints, RawSamples
 from steelyard.inputs.data.splits import add_positions, choose_samples, describe_samples
@@ -47,6 +49,19 @@ def write_images(work: Work[ImageOptions]) -> None:
         add_positions(writer, chosen)
 
 
+def open_images(work: Work[ImageOptions]) -> None:
+    """Read the names or records of all images, and decode some image files. UserError: one cannot be read."""
+    data_set, options = work.source.data, work.options
+    transform = ImageTransform(data_set.shape[0], data_set.shape[1:], options)
+    samples: RawSamples[Any] = READERS[data_set.reader](work)
+    for split, positions in choose_samples(samples, options).values():
+        if isinstance(split, FileSplit):
+            apply = attempted(partial(transform.apply, split, False))
+            for _, notes, name in accepted(map(apply, work.sample(sorted(positions.tolist())))):
+                for note in notes:
+                    work.inventory.change(note, name)
+
+
 def lookup_table(options: ImageOptions, channels: int) -> np.ndarray[Any, np.dtype[np.float32]]:
     """Return float32 (channels, 256): (v / 255 - mean) / std, computed in float64 and rounded once."""
     values = np.arange(256, dtype=np.float64) / 255
@@ -70,7 +85,7 @@ def _write_split(
     padded = [size + pad for size, pad in zip(sizes, missing, strict=True)]
     writer.begin(f"{name}/image", "|u1", (len(positions), channels, *padded))
     done = 0
-    for pixels in _blocks(split, positions, transform, name == "train"):
+    for pixels in _blocks(split, positions, transform, name == "train", work.inventory):
         writer.extend(np.pad(pixels, margins) if any(missing) else pixels)
         done += len(pixels)
         if done % REPORT_IMAGES == 0 or done == len(positions):
@@ -79,11 +94,11 @@ def _write_split(
 
 
 def _blocks(
-    split: ImageSplit | FileSplit, positions: Ints, transform: ImageTransform, training: bool
+    split: ImageSplit | FileSplit, positions: Ints, transform: ImageTransform, training: bool, inventory: Inventory
 ) -> Iterator[Pixels]:
     """Yield (n, C, H, W): many images at a time if the pixels are only copied, otherwise one."""
     if isinstance(split, ImageSplit) and transform.is_identity:
         for start in range(0, len(positions), COPIED_PER_BLOCK):
             yield split.take(positions[start : start + COPIED_PER_BLOCK]).reshape(-1, *transform.shape)
     else:
-        yield from (pixels[None] for pixels in transform.apply_all(split, positions, training))
+        yield from (pixels[None] for pixels in transform.apply_all(split, positions, training, inventory))

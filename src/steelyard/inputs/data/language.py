@@ -12,7 +12,7 @@ import numpy as np
 
 from steelyard.errors import UserError
 from steelyard.host import usable_cores
-from steelyard.inputs.data.articles import ArticleSplit, split_articles
+from steelyard.inputs.data.articles import SENTENCE_ENDS, ArticleSplit, split_articles
 from steelyard.inputs.data.masking import Arrays, Corpus, SampleSettings, article_samples
 from steelyard.inputs.data.options import LanguageOptions
 from steelyard.inputs.data.parallel import bounded_map
@@ -46,10 +46,21 @@ def write_language(work: Work[LanguageOptions]) -> None:
         (work.scratch / name).mkdir()
         facts[f"{name}_pieces"] = _spool_corpus(work, split, pieces, name)
         spooled[name] = _spool_samples(work, pieces, name)
-        facts[f"{name}_count"] = len(spooled[name]["next_sentence_label"])
+        labels = spooled[name]["next_sentence_label"]
+        facts[f"{name}_count"] = len(labels)
+        _count_alike(work, name, labels)
     with work.writer(facts) as writer:
         for name, arrays in spooled.items():
             _write_split(writer, work, name, arrays)
+
+
+def open_language(work: Work[LanguageOptions]) -> None:
+    """Read the first articles of both splits, and the vocabulary if there is one. UserError: a file is not UTF-8, or cut."""
+    if work.source.companion:
+        read_vocabulary(work.source.companion, work.options.vocabulary)
+    for name, split in split_articles(work.source, work.options).items():
+        for article in islice(split.read(), work.most):
+            _count(work, name, len(article), len(article))
 
 
 def _vocabulary(train: ArticleSplit, work: Work[LanguageOptions]) -> list[str]:
@@ -74,6 +85,7 @@ def _spool_corpus(work: Work[LanguageOptions], split: ArticleSplit, pieces: list
             encoded = iter(encoder.encode_batch_fast(lines, add_special_tokens=False))
             for article in block:
                 found = [ids for encoding in islice(encoded, len(article)) if (ids := encoding.ids)]
+                _count(work, name, len(article), len(found))
                 if found:
                     articles.append(np.array([sentences.count]))
                     sentences.append(flat.count + np.cumsum([0, *map(len, found[:-1])]))
@@ -88,6 +100,24 @@ def _spool_corpus(work: Work[LanguageOptions], split: ArticleSplit, pieces: list
             "because a random next sentence comes from another article."
         )
     return piece_count
+
+
+def _count(work: Work[LanguageOptions], name: str, held: int, used: int) -> None:
+    """Count what of an article is not used as it is: of `held` sentences, `used` have word pieces."""
+    if not used:
+        work.inventory.leave_out(f"{name} articles without text")
+    elif used < held:
+        work.inventory.leave_out("sentences without any word piece", count=held - used)
+    if used == 1:
+        ends = SENTENCE_ENDS[work.source.data.reader]
+        work.inventory.change(
+            f"{name} articles of one sentence (only {ends} end one), whose next sentence is always that of another article"
+        )
+
+
+def _count_alike(work: Work[LanguageOptions], name: str, labels: np.ndarray[Any, Any]) -> None:
+    if len(labels) > 1 and (labels == labels[0]).all():
+        work.inventory.change(f"{name} samples, which all have the same next-sentence label", count=len(labels))
 
 
 def _spool_samples(work: Work[LanguageOptions], pieces: list[str], split: str) -> Arrays:

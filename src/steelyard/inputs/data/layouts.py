@@ -3,9 +3,13 @@
 import re
 from dataclasses import dataclass
 
+from steelyard.inputs.data.damage import DOWNLOAD, REPLACE
+
 # A part of a path that has any name, and an example of one: {class:n01440764}.
 PLACE = re.compile(r"\{([a-z]+):([^}]*)\}")
 ARCHIVES = (".tar.gz", ".tgz", ".zip")
+UNKNOWN = "layout"
+"""How data is verified whose content no checksum shows to be known: only by its layout, as a user's own data is."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +57,11 @@ class Layout:
     def is_folder(self) -> bool:
         """Whether this form is an unpacked folder."""
         return bool(self.parts) and not self.path.endswith(ARCHIVES)
+
+    @property
+    def remedy(self) -> str:
+        """What to do about a damaged file: only an official one, whose checksum is known, can be downloaded again."""
+        return DOWNLOAD if self.digest else REPLACE
 
     @property
     def identity(self) -> str:

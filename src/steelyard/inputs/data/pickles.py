@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from steelyard.errors import UserError
-from steelyard.inputs.data.damage import refusing, too_large
+from steelyard.inputs.data.damage import DOWNLOAD, refusing, too_large
 
 # The official pickles have up to 31 MB. One byte can make a list, which takes 64 bytes of memory.
 MAX_BYTES = 40_000_000
@@ -44,11 +44,11 @@ def load_arrays(path: Path, names: tuple[str, ...], most_bytes: int) -> dict[str
 
     UserError names an array that is missing, or that unpacks to more than `most_bytes`.
     """
-    damage = refusing(f"{path} is damaged or truncated", zipfile.BadZipFile, EOFError, ValueError)
+    damage = refusing(f"{path} is damaged or truncated", zipfile.BadZipFile, EOFError, ValueError, remedy=DOWNLOAD)
     with damage, zipfile.ZipFile(path) as archive:
         present = {name.removesuffix(".npy") for name in archive.namelist()}
         if missing := [name for name in names if name not in present]:
-            raise UserError(f"{path} holds no array '{missing[0]}', so it is not the official file; download it again.")
+            raise UserError(f"{path} holds no array '{missing[0]}', so it is not the official file; {DOWNLOAD}.")
         for name in names:
             if (found_bytes := archive.getinfo(name + ".npy").file_size) > most_bytes:
                 raise too_large(f"{path} ({name})", found_bytes, most_bytes)
@@ -64,7 +64,7 @@ def _load_array(content: bytes, where: str) -> np.ndarray[Any, Any]:
         return np.load(io.BytesIO(content), allow_pickle=False)  # type: ignore[no-any-return]
     value = load_pickle(content[stream.tell() :], where)
     if not isinstance(value, np.ndarray):
-        raise UserError(f"{where} does not hold an array, so it is not the official file; download it again.")
+        raise UserError(f"{where} does not hold an array, so it is not the official file; {DOWNLOAD}.")
     return value
 
 

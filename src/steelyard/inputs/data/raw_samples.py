@@ -13,6 +13,7 @@ from zipfile import BadZipFile, ZipFile
 import numpy as np
 
 from steelyard.inputs.data.damage import check_regular, refusing
+from steelyard.inputs.data.inventory import shown
 
 Ints = np.ndarray[Any, np.dtype[np.int64]]
 Labels = np.ndarray[Any, np.dtype[np.int32]]
@@ -60,7 +61,9 @@ class FileSplit:
         if not self.archive:
             check_regular(self.path / name, MAX_IMAGE_BYTES)
             return (self.path / name).read_bytes()
-        with refusing(f"{self.path}: {name} is damaged", BadZipFile, EOFError, zlib.error):
+        # An encrypted member is a RuntimeError, one that was packed by an unknown method a NotImplementedError.
+        kinds = (BadZipFile, EOFError, zlib.error, RuntimeError, NotImplementedError)
+        with refusing(f"{self.path}: {shown(name)} is damaged or cannot be unpacked", *kinds):
             return self.archive.read(name)
 
 

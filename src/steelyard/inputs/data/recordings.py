@@ -1,6 +1,7 @@
 """What data sets of recordings with texts have in common: finding both, and arrays of fixed size with their lengths."""
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -8,8 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from steelyard.errors import UserError
-from steelyard.inputs.data.damage import MissingData, refusing
+from steelyard.inputs.data.archives import list_files
+from steelyard.inputs.data.damage import MissingData, check_regular
+from steelyard.inputs.data.inventory import accepted, attempted, refuse
 from steelyard.inputs.data.parallel import threaded_map
+from steelyard.inputs.data.text_files import lines_of, read_text
 from steelyard.inputs.data.work import Work
 from steelyard_worker.tensors import Writer
 
@@ -38,6 +42,7 @@ class Utterance:
     frames: int
     ids: Ids
     position: int
+    notes: tuple[str, ...] = ()  # what of its text is changed
 
 
 class Form(NamedTuple):
@@ -67,7 +72,7 @@ def write_split(writer: Writer, work: Work[Any], split: str, utterances: list[Ut
 
     writer.begin(f"{split}/{form.spectrogram}", "<f4", (count, *form.shape))
     # libsndfile and NumPy's transforms release the interpreter lock, so threads use all processors.
-    for done, padded in enumerate(threaded_map(padded_spectrogram, utterances), 1):
+    for done, padded in enumerate(accepted(threaded_map(attempted(padded_spectrogram), utterances)), 1):
         writer.extend(padded)
         if not done % REPORT_RECORDINGS or done == count:
             work.say(f"Writing {split} spectrograms", done, count)
@@ -81,27 +86,58 @@ def write_split(writer: Writer, work: Work[Any], split: str, utterances: list[Ut
 
 
 def read_clips(root: Path) -> list[Recording]:
-    """Return the clips of LJSpeech's layout; UserError names an invalid line, or the recording that is missing for one.
+    """Return the clips of LJSpeech's layout. UserError names invalid lines, and recordings that are missing or in no line.
 
     `metadata.csv` has a line `id|text|normalised text` for every `wavs/<id>.wav` (or `flac/<id>.flac`), in the official
-    order. The normalised text is used where there is one.
+    order. The normalised text is used where there is one. Empty lines are passed over.
     """
     clips: dict[str, Recording] = {}
     table = root / METADATA
-    lines = read_text(table).splitlines()
     folder, suffix = audio_folder(root)
-    for position, line in enumerate(lines):
-        name, *texts = line.split("|")
-        if not texts or not name or name in clips:
-            raise UserError(
-                f"{table}, line {position + 1}: {line[:40]!r} does not have the form 'id|text|normalised text' with a new id; "
-                "fix the line."
-            )
+
+    def clip(numbered: tuple[int, str]) -> Recording:
+        position, line = numbered
+        name, text = _fields(line, f"{table}, line {position + 1}")
+        if name in clips:
+            raise UserError(f"{table}, line {position + 1}: '{name}' has a line already; every id has one line.")
         path = folder / f"{name}{suffix}"
         if not path.is_file():
-            raise MissingData(f"{table} lists '{name}', but {path} is missing; download it again.")
-        clips[name] = Recording(path, texts[-1].strip() or texts[0], position)
-    return list(clips.values())
+            raise MissingData(
+                f"{table}, line {position + 1}, lists '{name}', but {path} is missing; put it there, or remove the line."
+            )
+        clips[name] = Recording(path, text, position)
+        return clips[name]
+
+    check_regular(table)
+    lines = enumerate(lines_of(read_text(table)))
+    held = list(accepted(map(attempted(clip), (line for line in lines if line[1].strip()))))
+    _check_all_have_text(root, folder, suffix, set(clips))
+    return held
+
+
+def _fields(line: str, where: str) -> tuple[str, str]:
+    """Return the id and the text of a line of the table."""
+    name, *texts = line.split("|")
+    if not texts or not name:
+        raise UserError(f"{where}: {line[:40]!r} does not have the form 'id|text|normalised text'; fix the line.")
+    if len(texts) > 2:
+        raise UserError(
+            f"{where}, has {len(texts) + 1} fields instead of two or three, 'id|text|normalised text'; write bars within a "
+            "text in another way."
+        )
+    return name, texts[-1].strip() or texts[0]
+
+
+def _check_all_have_text(root: Path, folder: Path, suffix: str, known: set[str]) -> None:
+    names = list_files(folder, re.compile(rf"^[^/]+{re.escape(suffix)}$"))
+    refuse([
+        UserError(
+            f"{folder / name} has no text: no line of {root / METADATA} begins with '{Path(name).stem}|'. Add the line, or "
+            "remove the recording."
+        )
+        for name in names
+        if name.removesuffix(suffix) not in known
+    ])  # fmt: skip
 
 
 def audio_folder(root: Path) -> tuple[Path, str]:
@@ -112,7 +148,31 @@ def audio_folder(root: Path) -> tuple[Path, str]:
     raise MissingData(f"{root} has {METADATA}, but no folder 'wavs' with the recordings; put it there.")
 
 
-def read_text(path: Path) -> str:
-    """Return a UTF-8 file; UserError names the byte that is not UTF-8."""
-    with refusing(f"{path} is not UTF-8 text", UnicodeDecodeError):
-        return path.read_text(encoding="utf-8")
+def measured(
+    work: Work[Any], recordings: Iterable[Recording], measure: Callable[[Recording], Utterance]
+) -> list[Utterance]:
+    """Return what is known from the headers and texts, read by threads, and count texts that are changed.
+
+    UserError names all recordings that cannot be used.
+    """
+    held = list(accepted(threaded_map(attempted(measure), recordings)))
+    for utterance in held:
+        for note in utterance.notes:
+            work.inventory.change(note, utterance.path.name)
+    return held
+
+
+def leave_out_long(work: Work[Any], what: str, held: list[Utterance], fitting: list[Utterance], longer: str) -> None:
+    """Count and report the recordings that do not fit the arrays."""
+    fit = {id(utterance) for utterance in fitting}
+    dropped = [utterance for utterance in held if id(utterance) not in fit]
+    for utterance in dropped:
+        work.inventory.leave_out(f"{what} {longer}", utterance.path.name)
+    if dropped:
+        work.say(f"Left out {len(dropped):,} of {len(held):,} {what}: {longer}")
+
+
+def check_recordings(utterances: Iterable[Utterance], transform: Callable[[Path], Floats]) -> None:
+    """Read recordings one after the other. UserError names all that cannot be read."""
+    for _ in accepted(map(attempted(transform), (utterance.path for utterance in utterances))):
+        pass

@@ -10,7 +10,8 @@ from steelyard.errors import UserError
 from steelyard.inputs.data.archives import walk_files
 from steelyard.inputs.data.catalogue import DataSet
 from steelyard.inputs.data.damage import check_regular
-from steelyard.inputs.data.layouts import Layout, Part, pattern_of
+from steelyard.inputs.data.inventory import accepted, attempted
+from steelyard.inputs.data.layouts import UNKNOWN, Layout, Part, pattern_of
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ def find_in_folder(data_set: DataSet, folder: Path, companion: str = "") -> Sour
     the official size does not have the official checksum.
     """
     layout, path = locate(data_set, folder)
-    return identify(data_set, layout, path, "folder", _find_companion(companion, folder, path.parent, path))
+    return identify(data_set, layout, path, "folder", find_companion(companion, folder, path.parent, path))
 
 
 def locate(data_set: DataSet, folder: Path) -> tuple[Layout, Path]:
@@ -71,7 +72,7 @@ def locate(data_set: DataSet, folder: Path) -> tuple[Layout, Path]:
 
 def identify(data_set: DataSet, layout: Layout, path: Path, origin: str, companion: Path | None = None) -> Source:
     """Return the source with its checksum. UserError: the size is official, but the checksum is not."""
-    verified, identity = "layout", ""
+    verified, identity = UNKNOWN, ""
     if layout.digest and path.stat().st_size == layout.bytes:
         digest = digest_file(path, layout.algorithm)
         if digest != layout.digest:
@@ -95,14 +96,20 @@ def _digest_content(data_set: DataSet, path: Path) -> str:
     if path.is_file() and by_content:
         return "sha256:" + digest_file(path, "sha256")
     whole = hashlib.sha256()
-    for name in walk_files(path, re.compile(data_set.files)) if path.is_dir() else (".",):
+
+    def described(name: str) -> str:
         status = check_regular(path / name)
-        found = digest_file(path / name, "sha256") if by_content else f"{status.st_size} {status.st_mtime_ns}"
-        whole.update(f"{name}\0{found}\n".encode())
+        content = digest_file(path / name, "sha256") if by_content else f"{status.st_size} {status.st_mtime_ns}"
+        return f"{name}\0{content}\n"
+
+    names = walk_files(path, re.compile(data_set.files)) if path.is_dir() else iter((".",))
+    for line in accepted(map(attempted(described), names)):
+        whole.update(line.encode("utf-8", "surrogateescape"))  # names of files may be any bytes
     return f"{'sha256' if by_content else data_set.fingerprint}:{whole.hexdigest()}"
 
 
-def _find_companion(name: str, *folders: Path) -> Path | None:
+def find_companion(name: str, *folders: Path) -> Path | None:
+    """Return the first file of this name in the folders; None without a name or a file."""
     return next((folder / name for folder in folders if name and (folder / name).is_file()), None)
 
 

@@ -5,7 +5,8 @@ windows that lie completely inside the recording. Each utterance is normalised t
 with zeros to `frames`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +15,23 @@ import numpy as np
 from steelyard.errors import UserError
 from steelyard.inputs.data.audio import count_samples, read_samples
 from steelyard.inputs.data.options import SpeechOptions
-from steelyard.inputs.data.parallel import threaded_map
-from steelyard.inputs.data.recordings import Floats, Form, Ids, Recording, Utterance, write_split
+from steelyard.inputs.data.recordings import (
+    Floats,
+    Form,
+    Ids,
+    Recording,
+    Utterance,
+    check_recordings,
+    leave_out_long,
+    measured,
+    write_split,
+)
 from steelyard.inputs.data.transcripts import read_chapters, read_clip_table
 from steelyard.inputs.data.work import Work
 from steelyard.statistics.metrics import LETTERS
 
 RATE = 16_000  # samples per second
-READERS: dict[str, Callable[[Path, SpeechOptions], dict[str, list[Recording]]]] = {
+READERS: dict[str, Callable[[Work[SpeechOptions]], dict[str, list[Recording]]]] = {
     "chapters": read_chapters,
     "clips": read_clip_table,
 }
@@ -36,43 +46,61 @@ def write_speech(work: Work[SpeechOptions]) -> None:
     source, options = work.source, work.options
     facts: dict[str, Any] = {}
     chosen = {}
-    for name, recordings in READERS[source.data.reader](source.path, options).items():
-        work.say(f"Reading the headers of the {name} split", 0, len(recordings))
-        found = list(threaded_map(lambda recording: _measure(recording, options), recordings))
-        fitting = [u for u in found if u.frames <= options.frames and len(u.ids) <= options.transcript]
+    for name, recordings in READERS[source.data.reader](work).items():
+        held, fitting = _fitting(work, name, recordings)
         limit = options.train_limit if name == "train" else options.test_limit
         chosen[name] = fitting[: limit or None]
-        dropped = len(found) - len(fitting)
-        facts |= {f"{name}_count": len(chosen[name]), f"{name}_held": len(found), f"{name}_dropped": dropped}
-        _report_dropped(work, name, len(found), dropped)
-
-    def transform(path: Path) -> Floats:
-        return spectrogram(read_samples(path, RATE), options.window, options.hop)
+        dropped = len(held) - len(fitting)
+        facts |= {f"{name}_count": len(chosen[name]), f"{name}_held": len(held), f"{name}_dropped": dropped}
 
     shape = (1, options.window // 2 + 1, options.frames)
-    form = Form("spectrogram", "frames", "transcript", "transcript_length", shape, options.transcript, transform)
+    form = Form(
+        "spectrogram",
+        "frames",
+        "transcript",
+        "transcript_length",
+        shape,
+        options.transcript,
+        partial(_spectrogram, options),
+    )
     with work.writer(facts) as writer:
         for name, utterances in chosen.items():
             write_split(writer, work, name, utterances, form)
 
 
-def _report_dropped(work: Work[SpeechOptions], name: str, count: int, dropped: int) -> None:
+def open_speech(work: Work[SpeechOptions]) -> None:
+    """Read the transcripts, and some recordings. UserError as in `write_speech`, of what was opened."""
+    for name, recordings in READERS[work.source.data.reader](work).items():
+        held, _ = _fitting(work, name, work.sample(recordings))
+        check_recordings(held, partial(_spectrogram, work.options))
+
+
+def _fitting(
+    work: Work[SpeechOptions], name: str, recordings: Sequence[Recording]
+) -> tuple[list[Utterance], list[Utterance]]:
+    """Return all utterances of a split, and those that fit the arrays; the others are counted. UserError: none fits."""
     frames, letters = work.options.frames, work.options.transcript
-    if dropped == count:
+    work.say(f"Reading the headers of the {name} split", 0, len(recordings))
+    held = measured(work, recordings, partial(_measure, work.options))
+    fitting = [spoken for spoken in held if spoken.frames <= frames and len(spoken.ids) <= letters]
+    if not fitting and not work.most:
         raise UserError(
             f"{work.source.path} holds no {name} utterance of at most {frames} frames and {letters} letters; "
             "raise 'frames' and 'transcript'."
         )
-    if dropped:
-        most = f"{frames} frames or {letters} letters"
-        work.say(f"Left out {dropped:,} of {count:,} {name} utterances: longer than {most}")
+    leave_out_long(work, f"{name} utterances", held, fitting, f"longer than {frames} frames or {letters} letters")
+    return held, fitting
 
 
-def _measure(recording: Recording, options: SpeechOptions) -> Utterance:
+def _spectrogram(options: SpeechOptions, path: Path) -> Floats:
+    return spectrogram(read_samples(path, RATE), options.window, options.hop)
+
+
+def _measure(options: SpeechOptions, recording: Recording) -> Utterance:
     path = recording.path
     frames = frame_count(count_samples(path, RATE), options.window, options.hop)
     if not frames:
-        raise UserError(f"{path} is shorter than one window of {options.window} samples; download it again.")
+        raise UserError(f"{path} is shorter than one window of {options.window} samples; replace it, or remove it.")
     codes = encode_transcript(recording.text, f"The transcript of {path}")
     return Utterance(path, frames, codes, recording.position)
 

@@ -31,6 +31,23 @@ def encode(text: str) -> np.ndarray[Any, np.dtype[np.int32]]:
     Characters without a symbol are left out. Numbers and abbreviations must be spelled out, as in the normalised text of
     LJSpeech.
     """
-    plain = unicodedata.normalize("NFKD", text.lower().translate(_ASCII_FORMS))
-    known = "".join(symbol for symbol in " ".join(plain.split()) if symbol in _IDS)
+    known = "".join(symbol for symbol in " ".join(_plain(text).split()) if symbol in _IDS)
     return np.array([_IDS[symbol] for symbol in " ".join(known.split())], np.int32)
+
+
+def has_letters(ids: np.ndarray[Any, np.dtype[np.int32]]) -> bool:
+    """Report whether ids (L,) of a text are more than punctuation."""
+    return bool((ids >= len(PADDING_AND_PUNCTUATION)).any())
+
+
+def without_symbol(text: str) -> str:
+    """Return the characters that `encode` leaves out, other than accents and spaces."""
+    return "".join(
+        symbol
+        for symbol in _plain(text)
+        if symbol not in _IDS and not symbol.isspace() and not unicodedata.combining(symbol)
+    )
+
+
+def _plain(text: str) -> str:
+    return unicodedata.normalize("NFKD", text.lower().translate(_ASCII_FORMS))

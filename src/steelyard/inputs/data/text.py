@@ -84,6 +84,11 @@ def write_text(work: Work[TextOptions]) -> None:
         add_positions(writer, chosen)
 
 
+def open_text(work: Work[TextOptions]) -> None:
+    """Read the reviews: of a folder some, otherwise all. UserError: one cannot be read."""
+    READERS[work.source.data.reader](work)
+
+
 def _write_split(
     writer: Writer, name: str, split: TextSplit, positions: Ints, ranks: Ids | None, work: Work[TextOptions]
 ) -> None:

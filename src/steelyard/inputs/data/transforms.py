@@ -5,20 +5,19 @@ image's position in the official order. Every framework and every epoch therefor
 training programs augment anew in every epoch. Resampling is bilinear with antialiasing, as in Pillow.
 """
 
-import io
 import math
-import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
-from PIL import Image, UnidentifiedImageError
+from PIL import Image
 
-from steelyard.errors import UserError
+from steelyard.inputs.data.inventory import Inventory, accepted, attempted, shown
 from steelyard.inputs.data.options import ImageOptions
 from steelyard.inputs.data.parallel import threaded_map
+from steelyard.inputs.data.pictures import check_pixels, decode_picture
 from steelyard.inputs.data.raw_samples import FileSplit, ImageSplit, Ints
 
 Pixels = np.ndarray[Any, np.dtype[np.uint8]]
@@ -27,11 +26,6 @@ Pixels = np.ndarray[Any, np.dtype[np.uint8]]
 AREAS, RATIOS, ATTEMPTS = (0.08, 1.0), (3 / 4, 4 / 3), 10
 # Random crop of small images (He et al. 2016, section 4.2): pixels of zero padding on every side.
 SHIFT = 4
-# Checked before an image is decoded or enlarged, so that a small file cannot fill the memory. The largest image of ImageNet has
-# 61 million pixels. Pillow's own limit would print a warning up to twice its value.
-MAX_PIXELS = 100_000_000
-Image.MAX_IMAGE_PIXELS = None
-FORMATS = ("JPEG", "PNG")
 
 
 @dataclass(frozen=True)
@@ -55,16 +49,31 @@ class ImageTransform:
         """Whether the pixels stay unchanged."""
         return bool(self.size) and not self.options.resize and not self.options.augment
 
-    def apply_all(self, split: ImageSplit | FileSplit, positions: Ints, training: bool) -> Iterator[Pixels]:
-        """Yield the pixels at positions of the official order, one image at a time, decoded on all processors."""
-        # Pillow releases the interpreter lock while it decodes and resizes.
-        return threaded_map(partial(self._apply, split, training), map(int, positions))
+    def apply_all(
+        self, split: ImageSplit | FileSplit, positions: Ints, training: bool, inventory: Inventory
+    ) -> Iterator[Pixels]:
+        """Yield the pixels at positions of the official order, one image at a time, decoded on all processors.
 
-    def _apply(self, split: ImageSplit | FileSplit, training: bool, position: int) -> Pixels:
+        `inventory` counts pictures that are not used as they are. UserError names all files that cannot be decoded.
+        """
+        # Pillow releases the interpreter lock while it decodes and resizes.
+        apply = attempted(partial(self.apply, split, training))
+        for pixels, notes, name in accepted(threaded_map(apply, map(int, positions))):
+            for note in notes:
+                inventory.change(note, name)
+            yield pixels
+
+    def apply(
+        self, split: ImageSplit | FileSplit, training: bool, position: int
+    ) -> tuple[Pixels, tuple[str, ...], str]:
+        """Return the pixels of one image, what of it is not used as it is, and the name of its file, if it has one."""
+        notes: tuple[str, ...] = ()
+        name = ""
         if isinstance(split, FileSplit):
-            mode, where = "L" if self.channels == 1 else "RGB", f"{split.path}: {split.name(position)}"
-            image = decode_image(split.read(position), mode, where)
-            _check_pixels(*scaled_size(image.height, image.width, self.options.resize), where)
+            name = split.name(position)
+            mode, where = "L" if self.channels == 1 else "RGB", f"{split.path}: {shown(name)}"
+            image, notes = decode_picture(split.read(position), mode, where)
+            check_pixels(*scaled_size(image.height, image.width, self.options.resize), where)
         else:
             image = _to_image(split.take(np.array([position])).reshape(self.channels, *self.size))
         if training and self.options.augment:
@@ -77,7 +86,7 @@ class ImageTransform:
         else:
             image = _centre_crop(image, self.options.resize, self.options.crop)
         pixels = np.asarray(image)
-        return np.ascontiguousarray(pixels[None] if self.channels == 1 else pixels.transpose(2, 0, 1))
+        return np.ascontiguousarray(pixels[None] if self.channels == 1 else pixels.transpose(2, 0, 1)), notes, name
 
     def _random_crop(self, image: Image.Image, generator: np.random.Generator) -> Image.Image:
         """Shift an image of fixed size; take a random part of any other image."""
@@ -90,28 +99,6 @@ class ImageTransform:
     def _resize(self, image: Image.Image) -> Image.Image:
         height, width = self.shape[1:]
         return image.resize((width, height), Image.Resampling.BILINEAR) if image.size != (width, height) else image
-
-
-def decode_image(content: bytes, mode: str, where: str) -> Image.Image:
-    """Return an encoded image in a Pillow mode; UserError names `where` an image comes from that cannot be fully decoded."""
-    try:
-        with Image.open(io.BytesIO(content), formats=FORMATS) as image:
-            _check_pixels(image.height, image.width, where)
-            return image.convert(mode)
-    # Pillow has no exception of its own for damaged files: its decoders raise these.
-    except (OSError, ValueError, SyntaxError, EOFError, zlib.error) as error:
-        if isinstance(error, OSError) and error.errno is not None:
-            raise
-        why = "no image format is recognised" if isinstance(error, UnidentifiedImageError) else str(error)
-        raise UserError(f"{where} is damaged or not an image ({why}); download it again, or remove it.") from error
-
-
-def _check_pixels(height: int, width: int, where: str) -> None:
-    if height * width > MAX_PIXELS:
-        raise UserError(
-            f"{where} has {width:,} x {height:,} pixels when decoded and resized; at most {MAX_PIXELS:,} are read. Make it "
-            "smaller, or remove it."
-        )
 
 
 def scaled_size(height: int, width: int, short: int) -> tuple[int, int]:

@@ -18,6 +18,7 @@ from steelyard.errors import UserError
 from steelyard.inputs.data.options import PairOptions
 from steelyard.inputs.data.raw_samples import Spool
 from steelyard.inputs.data.source import Source
+from steelyard.inputs.data.text_files import raw_lines
 from steelyard.inputs.data.work import Work
 from steelyard_worker.protocol import ENCODING
 from steelyard_worker.tensors import Writer
@@ -29,6 +30,8 @@ SPECIAL = ("<pad>", "<unk>", "<s>", "</s>")
 ALPHABET = 1000  # characters; rarer ones become unknown, because text from the web has thousands of them
 MIN_OCCURRENCES = 2  # of a pair of pieces, to be merged
 CHUNK_PAIRS = 4096
+OPENED_LINES = 100  # are opened per file that would be opened of other data
+ONE_SIDED = "of which a side is empty"
 
 
 @dataclass(frozen=True)
@@ -40,11 +43,11 @@ class ParallelFiles:
 
     def pairs(self) -> Iterator[tuple[str, str]]:
         """Yield pairs of lines; UserError names the file and line that is not UTF-8, or where one file ends early."""
-        with self.paths[0].open("rb") as left, self.paths[1].open("rb") as right:
-            for number, lines in enumerate(zip_longest(left, right), 1):
-                self._check_both(lines, number)
-                one, other = (self._text(line, path, number) for line, path in zip(lines, self.paths, strict=True))
-                yield one, other
+        left, right = map(raw_lines, self.paths)
+        for number, lines in enumerate(zip_longest(left, right), 1):
+            self._check_both(lines, number)
+            one, other = (self._text(line, path, number) for line, path in zip(lines, self.paths, strict=True))
+            yield one, other
 
     def _check_both(self, lines: tuple[bytes | None, bytes | None], number: int) -> None:
         if None in lines:
@@ -68,8 +71,8 @@ def write_pairs(work: Work[PairOptions]) -> None:
     """Write `train/` and `test/` source (N, S), source_length (N,), target (N, T), and `position/` (N,), all int32.
 
     The position is the line of the pair, from 0. Pairs with an empty side, or longer than `source` and `target`, are left
-    out and counted. The encoding is written next to the arrays. UserError: a file is missing or damaged, or the vocabulary
-    is too small.
+    out and counted by reason. The encoding is written next to the arrays. UserError: a file is missing or damaged, or the
+    vocabulary is too small.
     """
     source, options = work.source, work.options
     train, test = (_files(source, split) for split in ("training", "test"))
@@ -88,6 +91,14 @@ def write_pairs(work: Work[PairOptions]) -> None:
     with work.writer(facts) as writer:
         for name, split in encoded.items():
             _write_split(writer, work, name, split)
+
+
+def open_pairs(work: Work[PairOptions]) -> None:
+    """Read the first lines of both splits. UserError as in `write_pairs`, of what was read."""
+    for name, split in (("train", "training"), ("test", "test")):
+        for number, pair in enumerate(islice(_files(work.source, split).pairs(), work.most * OPENED_LINES), 1):
+            if not all(pair):
+                work.inventory.leave_out(f"{name} pairs {ONE_SIDED}", f"line {number:,}")
 
 
 def learn_pieces(files: ParallelFiles, vocabulary: int, raw: bool) -> Tokenizer:
@@ -134,6 +145,7 @@ def _encode(work: Work[PairOptions], name: str, files: ParallelFiles, tokenizer:
     dtype = np.uint16 if work.options.vocabulary <= 1 << 16 else np.int32
     lengths, positions = array("i"), array("i")
     held = words = 0
+    most = f"longer than {widths['source']} and {widths['target']} word pieces"
     lines = files.pairs()
     with (
         Spool(work.scratch / f"{name}.source", dtype) as sources,
@@ -150,12 +162,17 @@ def _encode(work: Work[PairOptions], name: str, files: ParallelFiles, tokenizer:
                     lengths.append(len(source.ids) + 2)
                     positions.append(held)
                     words += len(target.ids) + 1
+                else:
+                    why = most if source.ids and target.ids else ONE_SIDED
+                    work.inventory.leave_out(f"{name} pairs {why}", f"line {held + 1:,}")
+                if UNKNOWN in source.ids or UNKNOWN in target.ids:
+                    work.inventory.change(f"{name} pairs with characters that have no word piece", f"line {held + 1:,}")
                 held += 1
             work.say(f"Cutting {name} sentences into pieces: {held:,} pairs")
         if not lengths:
-            most = f"{widths['source']} and {widths['target']} word pieces"
             raise UserError(
-                f"{files.paths[0]} and {files.paths[1].name} hold no pair of at most {most}; raise 'source' and 'target'."
+                f"{files.paths[0]} and {files.paths[1].name} hold no pair of at most {widths['source']} and {widths['target']} "
+                "word pieces; raise 'source' and 'target'."
             )
         rows = {"source": sources.finish(), "target": targets.finish()}
     rows = {side: ids.reshape(-1, widths[side]) for side, ids in rows.items()}

@@ -12,6 +12,7 @@ from unicodedata import category
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
 
 from steelyard.errors import UserError
+from steelyard.inputs.data.text_files import lines_of, read_text
 
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 VOCABULARY = "vocab.txt"  # one piece per line, as BERT's vocabularies are published
@@ -32,10 +33,7 @@ def tokenizer(pieces: list[str]) -> Tokenizer:
 
 def read_vocabulary(path: Path, size: int) -> list[str]:
     """Return the pieces of a vocabulary file; UserError: it has not `size` pieces, or a piece is duplicated or missing."""
-    try:
-        pieces = path.read_text(encoding="utf-8").splitlines()
-    except UnicodeDecodeError as error:
-        raise UserError(f"{path} is not UTF-8 text (byte {error.start:,}); convert it to UTF-8.") from error
+    pieces = lines_of(read_text(path))
     if len(pieces) != size:
         raise UserError(
             f"{path} has {len(pieces):,} word pieces, but this preset needs {size:,}; put a vocabulary of that size there, or "
