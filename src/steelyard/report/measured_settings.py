@@ -1,0 +1,45 @@
+"""The settings that a group was measured with, in the terms in which documents state theirs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from steelyard.statistics.conditions import RANDOM, Conditions
+
+if TYPE_CHECKING:
+    from steelyard.results.record import Group, RunRecord
+    from steelyard_worker.case import Case
+
+SYNTHETIC = "synthetic"
+"""The name of data sets that tests draw."""
+
+
+def of_group(record: RunRecord, group: Group) -> Conditions:
+    """Return the settings of a group, which all its cases share, with the machine's devices and the frameworks' versions."""
+    case = group.cases[0]
+    rule = case.optimizer
+    name = str(case.data.get("name", ""))
+    return Conditions(
+        cells=(f"{case.workload}:{case.preset}",), devices=(case.settings.device,), device_names=_device(record, case),
+        versions=_versions(record, group), precision=case.settings.precision, batches=(case.batch,),
+        data=RANDOM if name in ("", SYNTHETIC) else name,
+        sizes={key: value for key, value in case.sizes.items() if key != "batch"}, optimizer=rule.name,
+        learning_rate=rule.learning_rate, momentum=rule.momentum, schedule=rule.schedule.summary,
+        epochs=group.protocol.schedule.epochs,
+    )  # fmt: skip
+
+
+def _device(record: RunRecord, case: Case) -> str:
+    host = record.host
+    found = {"cpu": [host.get("cpu_model", "")], "cuda": host.get("gpus", []), "ascend": host.get("npus", [])}
+    return ", ".join(dict.fromkeys(filter(None, found.get(case.settings.device, []))))
+
+
+def _versions(record: RunRecord, group: Group) -> str:
+    """Return such as `PyTorch 2.9.1, MXNet 1.9.1`: the versions that ran, where they are known."""
+    known = {
+        case.environment: f"{record.plan.frameworks[case.framework].title} {record.environments[case.environment]['version']}"
+        for case in group.cases
+        if case.environment in record.environments
+    }
+    return ", ".join(dict.fromkeys(known.values()))
