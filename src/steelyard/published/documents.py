@@ -103,6 +103,8 @@ class Entry:
 
     An entry that is `derived` was computed by us from the entries `computed_from`. `quantity`, `unit` and `framework` hold
     for all values that do not say otherwise. `check` and `checked`: whether a claim agrees with the document's own numbers.
+    `conditions`: its own settings, where they are others than those of the document. `not_held`: why no table [[published]] of a
+    study names it, although studies do what it is about.
     """
 
     id: str
@@ -117,6 +119,7 @@ class Entry:
     measures: str = ""
     setup: tuple[str, ...] = ()
     not_redone: str = ""
+    not_held: str = ""
     quantity: str = ""
     unit: str = ""
     framework: str = ""

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from steelyard.report.model import Comparison, Contender, Source
     from steelyard.report.scaling import Weak
     from steelyard.results.record import Group
+    from steelyard_worker.case import Case
 
 NO_PROFILE = "It was not profiled."
 ONE_PROFILE = "They have fewer than two profiled processes each, so there is no interval."
@@ -183,11 +184,15 @@ def _arm(comparison: Comparison, contender: Contender) -> MeasuredArm:
 
 
 def _plain_arm(contender: Contender) -> MeasuredArm:
-    case = contender.case
+    return arm_of(contender.case, contender.title)
+
+
+def arm_of(case: Case, title: str) -> MeasuredArm:
+    """Return a case as a variant that documents may mean, before anything is measured."""
     settings = {name: str(value) for name, value in case.settings.knobs.items()} | {
         "workers": str(case.loader_workers), "strategy": name_of(case.strategy), "devices": str(parts_of(case.strategy)),
     }  # fmt: skip
-    return MeasuredArm(case.id, contender.title, case.framework, case.settings.mode, settings)
+    return MeasuredArm(case.id, title, case.framework, case.settings.mode, settings)
 
 
 def _profiled_arm(contender: Contender, quantity: ProfileQuantity) -> MeasuredArm:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from steelyard.statistics.conditions import RANDOM, Conditions
@@ -16,12 +17,18 @@ SYNTHETIC = "synthetic"
 
 def of_group(record: RunRecord, group: Group) -> Conditions:
     """Return the settings of a group, which all its cases share, with the machine's devices and the frameworks' versions."""
+    names = _device(record, group.cases[0])
+    return replace(of_plan(group), device_names=names, versions=_versions(record, group))
+
+
+def of_plan(group: Group) -> Conditions:
+    """Return the settings that a group is to be measured with."""
     case = group.cases[0]
     rule = case.optimizer
     name = str(case.data.get("name", ""))
     return Conditions(
-        cells=(f"{case.workload}:{case.preset}",), devices=(case.settings.device,), device_names=_device(record, case),
-        versions=_versions(record, group), precision=case.settings.precision, batches=(case.batch,),
+        cells=(f"{case.workload}:{case.preset}",), devices=(case.settings.device,), precision=case.settings.precision,
+        batches=(case.batch,),
         data=RANDOM if name in ("", SYNTHETIC) else name,
         sizes={key: value for key, value in case.sizes.items() if key != "batch"}, optimizer=rule.name,
         learning_rate=rule.learning_rate, momentum=rule.momentum, schedule=rule.schedule.summary,
