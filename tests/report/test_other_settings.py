@@ -162,6 +162,14 @@ def test_the_settings_of_a_document_stand_beside_every_statement(view):
     assert "Document: NVIDIA V100, batch 64, aclimdb; assumed: length 500, sgd" in text, "also of what was not measured"
     folds = [each.words for each in Page(page.render(view)).all("summary")]
     assert {"Settings of Xia and Zhou 2022", "Settings of this run"} <= set(folds)
+    assert (
+        "Versions: not stated. network device stated assumed not stated googlenet:cifar10 NVIDIA V100 batch 128, cifar10 image 224"
+        in text
+    )
+    assert (
+        "line:small Test Processor batch 16, float32, random data, features 8, classes 3, sgd, learning rate 0.1"
+        in text
+    )
 
 
 @pytest.mark.parametrize("name", sorted(name for name, study in studies.all_studies().items() if study.published))

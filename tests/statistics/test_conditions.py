@@ -91,6 +91,11 @@ def test_a_batch_of_several_devices_is_read_as_the_document_says_or_both_ways(ba
     assert differences(said, Conditions(batches=(256,)), parts=2)
 
 
+def test_an_altered_record_with_an_empty_list_differs_and_fails_nothing():
+    assert differences(Conditions(sizes={"length": []}), HERE) == ("length 128 instead of nothing",)
+    assert Conditions(sizes={"length": []}).text.startswith("length nothing")
+
+
 def test_a_record_without_settings_forbids_every_word():
     assert differences(None, HERE) == (NOT_KEPT,)
 

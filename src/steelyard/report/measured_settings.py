@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from steelyard.statistics.conditions import RANDOM, Conditions
+from steelyard_worker.case import TRAINING
 
 if TYPE_CHECKING:
     from steelyard.results.record import Group, RunRecord
@@ -26,13 +27,16 @@ def of_plan(group: Group) -> Conditions:
     case = group.cases[0]
     rule = case.optimizer
     name = str(case.data.get("name", ""))
+    trained: dict[str, Any] = {}
+    if case.task == TRAINING:
+        trained = {"optimizer": rule.name, "learning_rate": rule.learning_rate, "schedule": rule.schedule.summary}
+        trained |= {"momentum": rule.momentum} if rule.name == "sgd" else {}
     return Conditions(
         cells=(f"{case.workload}:{case.preset}",), devices=(case.settings.device,), precision=case.settings.precision,
         batches=(case.batch,),
         data=RANDOM if name in ("", SYNTHETIC) else name,
-        sizes={key: value for key, value in case.sizes.items() if key != "batch"}, optimizer=rule.name,
-        learning_rate=rule.learning_rate, momentum=rule.momentum, schedule=rule.schedule.summary,
-        epochs=group.protocol.schedule.epochs,
+        sizes={key: value for key, value in case.sizes.items() if key != "batch"},
+        epochs=group.protocol.schedule.epochs, **trained,
     )  # fmt: skip
 
 

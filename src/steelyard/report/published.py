@@ -10,20 +10,19 @@ from steelyard.profiles import quantities as profiled
 from steelyard.report import formatting, measured_groups, shares
 from steelyard.report.beside import JUDGEMENTS, beside, count
 from steelyard.report.formatting import Formatted
-from steelyard.statistics.conditions import NOT_KEPT, common
+from steelyard.statistics.conditions import NOT_KEPT, Conditions, common
 from steelyard.statistics.intervals import Level
 from steelyard.statistics.scores import LEAST_SEEDS
 from steelyard.statistics.scores import QUANTITIES as SCORES
 from steelyard.statistics.sentences import listed
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from steelyard.report.beside import Row
     from steelyard.report.model import Comparison, Source, View
     from steelyard.results.record import DocumentSource, Published, PublishedTable
     from steelyard.statistics.claims import Claim
-    from steelyard.statistics.conditions import Conditions
 
 QUICK = "Q"
 """The size of a study for tests and demonstration."""
@@ -139,7 +138,8 @@ class Cells:
 class Settings:
     """What a document states of the settings of its networks, for the fold of its section: a row for each, and the headings."""
 
-    cite: str
+    title: str
+    versions: str
     headings: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
 
@@ -181,7 +181,7 @@ def section(view: View) -> Section:
         tables=found,
         reading=READING + LEVELS if has_levels else READING,
         what_differs=_what_differs(published.size, found),
-        settings=(*map(_settings, published.sources), *_settings_here(found)),
+        settings=(*(_settings(each) for each in published.sources if each.conditions), *_settings_here(found)),
         names_differences=published.size not in SMALL_SIZES,
     )
     if quick and section.is_judged:
@@ -197,22 +197,33 @@ def _what_differs(size: str, found: Sequence[Table]) -> str:
 
 
 def _settings(source: DocumentSource) -> Settings:
-    return Settings(f"Settings of {source.cite}", SETTINGS, tuple(_settings_row(each) for each in source.conditions))
+    rows = tuple(_settings_row(each) for each in source.conditions)
+    return Settings(f"Settings of {source.cite}", _versions(source.conditions), SETTINGS, rows)
+
+
+def _versions(several: Iterable[Conditions]) -> str:
+    return "; ".join(dict.fromkeys(each.versions for each in several if each.versions)) or "not stated"
 
 
 def _settings_here(found: Sequence[Table]) -> list[Settings]:
     """Return the settings of the groups of this run that stand beside documents; none if none does."""
-    groups = {row.group: row.here for table in found for row in table.rows if row.here}
+    groups = {row.group: _as_text(row.here) for table in found for row in table.rows if row.here}
     if not groups:
         return []
-    rows = [(name, *_settings_row(each)[1:2], _and(each.parts()[1:]), "-", "-") for name, each in groups.items()]
-    return [Settings("Settings of this run", ("group", *SETTINGS[1:]), tuple(rows))]
+    rows = tuple((name, *_settings_row(each)[1:3]) for name, each in groups.items())
+    return [Settings("Settings of this run", _versions(groups.values()), ("group", "device", "settings"), rows)]
+
+
+def _as_text(found: Conditions) -> Conditions:
+    """Return the settings of a group with its sizes as text: a list is one value of this run, and not a choice of several."""
+    return replace(found, sizes={name: str(value).lower() for name, value in found.sizes.items()})
 
 
 def _settings_row(found: Conditions) -> tuple[str, ...]:
-    """Return the cells of a row: network, device, what is stated, what is assumed and what is not stated."""
-    device, *rest = found.parts()
-    return ", ".join(found.cells), device, _and(rest), _and(found.parts(assumed=True)), _and(found.not_stated)
+    """Return the cells of a row: network, device, what is stated, what is assumed and what is not stated; without versions."""
+    device = Conditions(devices=found.devices, device_names=found.device_names).parts()
+    rest = replace(found, versions="", devices=(), device_names="").parts()
+    return ", ".join(found.cells), _and(device), _and(rest), _and(found.parts(assumed=True)), _and(found.not_stated)
 
 
 def _and(parts: Sequence[str]) -> str:

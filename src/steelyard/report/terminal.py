@@ -94,7 +94,7 @@ def _print_published(console: Console, found: published.Section) -> None:
         judgement = Text(cells.judgement or formatting.NO_VALUE, JUDGEMENTS.get(cells.judgement, "dim"))
         about = f"{where}\nhere: {cells.setting}"
         if cells.differences and found.names_differences:
-            about += f"\nother settings: {cells.differences}"
+            about += f"\ndiffers: {cells.differences}"
         table.add_row(Text.assemble((cells.sides, "bold"), "\n", (about, "dim")), cells.said, ratio, judgement)
     if table.rows:
         console.print(table)

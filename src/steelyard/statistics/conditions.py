@@ -79,14 +79,19 @@ class Conditions:
         """Return the settings that are stated, or those that are assumed, each in a few words, such as `batch 64`."""
         known = {
             "device_names": self.device_names or _kinds(self),
-            "batches": f"batch {_numbers(self.batches)}" if self.batches else "",
-            "batch_of": f"of {self.batch_of}" if self.batch_of else "", "precision": self.precision, "data": self.data,
+            "batches": self._batch,
+            "precision": self.precision, "data": self.data,
             **{name: f"{name} {_numbers(_list(value))}" for name, value in self.sizes.items()},
             "optimizer": self.optimizer, "learning_rate": _named("learning rate", self.learning_rate),
             "momentum": _named("momentum", self.momentum), "schedule": f"schedule {self.schedule}" if self.schedule else "",
             "epochs": f"{self.epochs} epochs" if self.epochs else "", "versions": self.versions,
         }  # fmt: skip
         return [text for name, text in known.items() if text and (name in self.assumed) == assumed]
+
+    @property
+    def _batch(self) -> str:
+        of = f" of {self.batch_of}" if self.batch_of else ""
+        return f"batch {_numbers(self.batches)}{of}" if self.batches else ""
 
     @property
     def text(self) -> str:
@@ -188,7 +193,7 @@ def _assumed(name: str, said: Conditions) -> str:
 
 
 def _numbers(found: Sequence[Any]) -> str:
-    *most, last = map(_text, found)
+    *most, last = map(_text, found or ["nothing"])
     return f"{', '.join(most)} or {last}" if most else last
 
 
