@@ -14,9 +14,13 @@ from steelyard.plan.options import Options
 from steelyard.plan.run_plan import Group, RunPlan, Skipped
 from steelyard.profiles import quantities as profiled
 from steelyard.results import quantities
+from steelyard.statistics import scores
+from steelyard.statistics.claims import WEAK_SCALING
 
 # A size of a study is chosen without being asked for only if it takes no longer than this.
 LONGEST_S = 3600.0
+# What documents are held against and no report ranks.
+OTHER_QUANTITIES = (*scores.QUANTITIES, WEAK_SCALING, quantities.NODES)
 
 
 def planned(options: Options) -> tuple[RunPlan, str]:
@@ -34,7 +38,7 @@ def _planned(options: Options) -> tuple[RunPlan, str]:
     known = workloads.find(options.workload_folders)
     study = resolve.requested_study(options, known)
     for held in study.published:
-        known_quantities = quantities.QUANTITIES | profiled.QUANTITIES | {quantities.NODES: None}
+        known_quantities = dict.fromkeys((*quantities.QUANTITIES, *profiled.QUANTITIES, *OTHER_QUANTITIES))
         named(known_quantities, held.quantity, f"There is no quantity '{held.quantity}'.")
         if held.levels and held.quantity not in profiled.QUANTITIES:
             raise UserError(

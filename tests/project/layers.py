@@ -29,6 +29,7 @@ ORDER = (
     "cache",
     "cluster",
     "fitting",
+    "redone",
     "run",
     "cli",
     "__main__",

@@ -183,13 +183,13 @@ def test_the_study_shown_as_an_example_is_the_one_that_is_used() -> None:
 @pytest.mark.parametrize(
     ("heading", "kind"),
     [
-        ("document", documents.Document), ("setups", documents.Setup), ("entries", documents.Entry), ("values", documents.Value),
+        ("document", documents.Document), ("setups", documents.Setup), ("conditions", documents.Stated), ("entries", documents.Entry), ("values", documents.Value),
         ("errors", documents.Flaw), ("left_out", documents.LeftOut), ("studies.toml", documents.StudyNotes),
     ],
 )  # fmt: skip
 def test_every_key_of_the_published_figures_is_documented(heading: str, kind: Any) -> None:
     keys = {each.metadata.get("key", each.name) for each in fields(kind)}
-    lists = {"setups", "entries", "errors", "left_out"} if kind is documents.Document else set()
+    lists = {"setups", "conditions", "entries", "errors", "left_out"} if kind is documents.Document else set()
     documented = {key for row in pages.keys("published-figures.md", heading) for key in row.split(", ")}
     assert documented == keys - lists
 

@@ -18,6 +18,7 @@ from steelyard.plan.options import Options
 from steelyard.results import record, trials
 from steelyard.results.quantities import STEP_TIME
 from steelyard.results.store import Store
+from steelyard.statistics.conditions import Conditions
 from steelyard_worker import tensors
 from steelyard_worker.case import INFERENCE
 from steelyard_worker.protocol import EVENTS, METHOD, PREDICTIONS, EventWriter
@@ -64,16 +65,29 @@ def options(**more):
     return Options(**{**given, **more})
 
 
-def write_run(root, scripts, wanted=None, sources=("pipeline", "cached"), published=None, stands_for=None, **head):
+def unstated(published):
+    """Return what a study is held against as if its documents stated no settings, so that a run has none that differ."""
+    tables = tuple(
+        replace(table, statements=tuple(replace(each, conditions=(Conditions(),)) for each in table.statements))
+        for table in published.tables
+    )
+    return replace(published, tables=tables)
+
+
+def write_run(
+    root, scripts, wanted=None, sources=("pipeline", "cached"), published=None, stands_for=None, stated=True, **head
+):
     """Write a run of these scripts (environment name, or part of a variant's key -> Script); returns its folder.
 
-    `published`: what its study is held against; `stands_for`: the published cell that each group stands for, by name.
+    `published`: what its study is held against; `stands_for`: the published cell that each group stands for, by name. Not
+    `stated`: as if the documents stated no settings.
     """
     planned = resolve.plan(wanted or options(frameworks=tuple(scripts))).with_inputs(lambda case: "feed0123")
     groups = [
         replace(group, stands_for=(stands_for or {}).get(group.name, group.stands_for)) for group in planned.groups
     ]
-    planned = replace(planned, groups=tuple(groups), published=published or planned.published)
+    known = published or planned.published
+    planned = replace(planned, groups=tuple(groups), published=known if stated else unstated(known))
     folder = root / "20260102-030405-test"
     folder.mkdir(parents=True)
     record.write(folder, record.new(planned, "steelyard run -f fake -f dummy", "00112233"))

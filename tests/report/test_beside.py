@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from recorded import unstated
 
 from steelyard.files import settings_files
 from steelyard.published import gathering
@@ -21,8 +22,9 @@ FOLDER = Path(__file__).parents[1] / "published" / "held"
 
 
 def tables(study):
+    """Return what a study is held against, as if the documents stated no settings; test_other_settings.py is about them."""
     path = FOLDER / f"{study}.toml"
-    return gathering.gather(study, gathering.read(path, settings_files.read(path)["published"])).tables
+    return unstated(gathering.gather(study, gathering.read(path, settings_files.read(path)["published"]))).tables
 
 
 def arm(title, framework, mode, reason="", workers=0, **knobs):

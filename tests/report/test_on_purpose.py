@@ -9,7 +9,7 @@ import pytest
 from reading import Page
 from recorded import Script, view_of, write_run
 
-from steelyard.report import losses, page, published
+from steelyard.report import losses, measured_groups, page
 from steelyard.report.styles import styles
 from steelyard.results import record
 
@@ -39,7 +39,7 @@ def test_its_row_says_so_and_it_is_in_no_verdict_and_no_warning(view):
 
 def test_statements_of_documents_do_not_mean_it(view):
     (comparison,), (group,) = view.comparisons, view.record.plan.groups
-    assert [arm.title for arm in published.measured(comparison, group).arms] == ["Fake"]
+    assert [arm.title for arm in measured_groups.measured(comparison, group).arms] == ["Fake"]
 
 
 def test_its_curve_is_marked(view):

@@ -24,7 +24,8 @@ def study(root, profiles=None, **scripts):
         for group, operations in (("vgg16:tiny", 10), ("tacotron2:tiny", 1000))
         for name, step_ms in (("pytorch", 10.0), ("tensorflow", 12.0))
     }
-    return view_of(write_run(root, made, Options(study="gpu-share", size="Q", frameworks=NAMES, profiles=profiles)))
+    wanted = Options(study="gpu-share", size="Q", frameworks=NAMES, profiles=profiles)
+    return view_of(write_run(root, made, wanted, stated=False))
 
 
 @pytest.fixture(scope="module")

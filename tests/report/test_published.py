@@ -28,7 +28,7 @@ def recorded(root, scripts=None, held=HELD, size="C", **more):
     """A run whose only group stands for GoogLeNet; Fake takes the part of MindSpore, Dummy that of PyTorch."""
     scripts = scripts or {"fake": Script(10.0, process_scatter=0.02), "dummy": Script(12.0)}
     found = gather("mindspore-training", held, size)
-    return view_of(write_run(root, scripts, published=found, stands_for=STANDS_FOR, **more))
+    return view_of(write_run(root, scripts, published=found, stands_for=STANDS_FOR, **{"stated": False, **more}))
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +52,7 @@ def rows(rendered):
 
 def test_the_answer_comes_first(rendered):
     headlines = [each.words for each in rendered.all("p", class_="headline")]
-    assert headlines == ["Of 2 published comparisons measured here: 2 of the same size.", "Fake is the fastest."]
+    assert headlines == ["Of 2 published claims measured here: 2 of the same size.", "Fake is the fastest."]
     assert "Same size: Fake over Dummy on line:small." in rendered.text()
 
 
@@ -145,8 +145,8 @@ def test_a_run_without_documents_looks_as_before(recorded_view, printed):
 @pytest.mark.parametrize(
     ("scripts", "answer", "reason"),
     [
-        ({"fake": Script(14.0), "dummy": Script(12.0)}, "Of 2 published comparisons measured here: 2 in the opposite order.", ""),
-        ({"fake": Script(6.0), "dummy": Script(12.0)}, "Of 2 published comparisons measured here: 2 in the same order.", ""),
+        ({"fake": Script(14.0), "dummy": Script(12.0)}, "Of 2 published claims measured here: 2 in the opposite order.", ""),
+        ({"fake": Script(6.0), "dummy": Script(12.0)}, "Of 2 published claims measured here: 2 in the same order.", ""),
         (
             {"fake": Script(10.0, passed=False), "dummy": Script(12.0)},
             "Nothing that was published could be held against this run.", "Fake is not certified.",
@@ -188,7 +188,7 @@ def test_terminal_and_json_have_the_same_rows(view, printed):
     for width in (80, 120):
         text = printed(view, width)
         assert max(len(line.rstrip()) for line in text.splitlines()) <= width
-        answer = "Of 2 published comparisons measured here: 2 of the same size. Not measured here: 4."
+        answer = "Of 2 published claims measured here: 2 of the same size. Not measured here: 4."
         assert answer in " ".join(text.split())
         assert f"here: {published.setting(view.published[0].rows[0])}" in text
         assert "bert:cn-wiki" not in text, "only the page has rows for what was not measured"

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
-from recorded import Script, options, view_of, write_run
+from recorded import Script, options, unstated, view_of, write_run
 from test_beside import arm, group, judged
 
+from steelyard.errors import UserError
+from steelyard.files import settings_files
+from steelyard.published import gathering
 from steelyard.published.gathering import gather
 from steelyard.published.held import Held
 from steelyard.report import yardstick
@@ -38,7 +42,7 @@ def viewed(root: Path, held: Held = OVERHEAD, **scripts: Script) -> View:
     named = {keys[name]: script for name, script in scripts.items()}
     wanted = options(frameworks=("fake",), strategies=("single:1", "copies:2", "alone:2"), threads=(1,))
     published = gather("multi-device-speed", (held,), "Q")
-    return view_of(write_run(root, named, wanted, published=published, stands_for={"line:small": CELL}))
+    return view_of(write_run(root, named, wanted, published=published, stands_for={"line:small": CELL}, stated=False))
 
 
 def rows(root: Path, held: Held = OVERHEAD, **scripts: Script) -> tuple[Row, ...]:
@@ -56,10 +60,12 @@ def scripts(copies: float = 10.27, **alone: object) -> dict[str, Script]:
     }  # fmt: skip
 
 
-def test_an_overhead_is_held_against_ranks_that_exchange_nothing(tmp_path: Path) -> None:
+def test_an_overhead_stands_beside_ranks_that_exchange_nothing_without_a_word(tmp_path: Path) -> None:
+    """They are another formula than the document's."""
     (row,) = rows(tmp_path, **scripts())
     assert row.sides == ("Fake, alone:2", "Fake, copies:2")
-    assert row.judgement == "same size", row.reason
+    assert row.judgement is None
+    assert row.differences == ("another formula (ranks that exchange nothing instead of one device alone)",)
     assert row.measured is not None
     assert row.measured.value == pytest.approx(1.027, abs=0.005)
     assert row.values[0].startswith("10") and row.values[1].startswith("10")
@@ -72,10 +78,43 @@ def test_only_ranks_that_exchange_nothing_have_a_ratio_without_a_verdict(tmp_pat
     assert yardstick.ratio(comparison, ids["alone:2"], ids["copies:2"]) is not None
 
 
-@pytest.mark.parametrize(("copies", "judgement"), [(14.0, "same order"), (8.0, "opposite order")])
-def test_another_overhead_is_judged_as_such(tmp_path: Path, copies: float, judgement: str) -> None:
-    (row,) = rows(tmp_path, **scripts(copies))
-    assert row.judgement == judgement
+WEAK = replace(OVERHEAD, quantity="weak scaling")
+
+
+def weak_rows(root: Path, copies: float, held: Held = WEAK, passed: bool = True) -> tuple[Row, ...]:
+    """Return the rows of a run at two batches: a single process takes 10 ms for its share, and two `copies` ms for both."""
+    scripts = {
+        "batch=16/fake/scripted,strategy=single": Script(10.0, process_scatter=0.002),
+        "batch=32/fake/scripted,strategy=copies": Script(copies, process_scatter=0.002, passed=passed),
+        "fake": Script(20.0, passed=None),
+    }
+    wanted = options(frameworks=("fake",), strategies=("single:1", "copies:2"), threads=(1,), batches=(16, 32))
+    published = gather("multi-device-speed", (held,), "Q")
+    names = {f"line:small,batch={batch}": CELL for batch in (16, 32)}
+    (table,) = view_of(write_run(root, scripts, wanted, published=published, stands_for=names, stated=False)).published
+    return table.rows
+
+
+@pytest.mark.parametrize(("copies", "judgement"), [(10.27, "same size"), (14.0, "same order"), (8.0, "opposite order")])
+def test_an_overhead_is_judged_by_the_documents_own_formula(tmp_path: Path, copies: float, judgement: str) -> None:
+    """1 - multi / single, each device with the batch that the single one has."""
+    found = [row for row in weak_rows(tmp_path, copies) if row.measured]
+    assert [row.sides for row in found] == [("Fake, single:1", "Fake, copies:2")]
+    assert found[0].measured is not None
+    assert found[0].measured.value == pytest.approx(copies / 10, rel=0.005)
+    assert found[0].judgement == judgement
+    assert found[0].batch == 32
+
+
+def test_what_is_not_certified_has_no_overhead_by_the_documents_formula(tmp_path: Path) -> None:
+    assert not any(row.judgement or row.measured for row in weak_rows(tmp_path, 10.27, passed=False))
+
+
+def test_weak_scaling_is_for_entries_that_state_an_overhead(tmp_path: Path) -> None:
+    path = tmp_path / "study.toml"
+    path.write_text('[[published]]\nentry = "S1:table-2"\nquantity = "weak scaling"\n', encoding="utf-8")
+    with pytest.raises(UserError, match=r"line 3: S1:table-2 states no communication overhead"):
+        gathering.read(path, settings_files.read(path)["published"])
 
 
 @pytest.mark.parametrize(
@@ -107,7 +146,7 @@ def variant(framework: str, strategy: str, devices: int) -> MeasuredArm:
 
 def held_in(held: Held) -> Table:
     """Return the only table of a study that is held against an entry."""
-    (table,) = gather("multi-device-speed", (held,)).tables
+    (table,) = unstated(gather("multi-device-speed", (held,))).tables
     return table  # type: ignore[return-value]
 
 

@@ -9,7 +9,7 @@ import simulated_words
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steelyard.statistics.claims import Claim, claim, judge, judge_level, level, speed_ratio
+from steelyard.statistics.claims import Claim, claim, judge, judge_level, level, of_claim, speed_ratio
 from steelyard.statistics.intervals import Level, Ratio, level_interval
 
 # Numbers that the documents print, with the two values from which each follows.
@@ -29,9 +29,7 @@ def test_a_printed_number_means_the_ratio_of_the_values_beside_it(quantity, prin
     assert speed_ratio(quantity, printed) == pytest.approx(ratio, abs=rounding)
 
 
-@pytest.mark.parametrize(
-    "quantity", ["epoch time", "gpu utilisation", "accuracy", "kernel share", "first epoch longer by"]
-)
+@pytest.mark.parametrize("quantity", ["epoch time", "gpu utilisation", "kernel share", "first epoch longer by"])
 def test_what_is_no_ratio_of_speeds_is_not_held_against_one(quantity):
     assert speed_ratio(quantity, 48.6) is None
     assert claim(quantity, "order", ordered=True, value=None) is None
@@ -204,3 +202,19 @@ def test_the_mean_of_processes_has_an_interval_from_two_on():
     found = level_interval([0.0, 2.0])
     assert (found.value, found.processes) == (1, 2)
     assert found.high - found.value == pytest.approx(12.706, abs=1e-3)  # Student's t with one degree of freedom
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["same size"], "same size"),
+        (["same size", "same order"], "same order"),
+        (["same size", "open", "compatible, not precise"], "open"),
+        (["opposite order", "opposite order"], "opposite order"),
+        (["opposite order", "other size"], "other size"),
+        (["same size", "opposite order"], None),
+        (["open", "opposite order"], None),
+    ],
+)
+def test_a_claim_of_several_rows_gets_their_weakest_word_or_none(words, expected):
+    assert of_claim(words) == of_claim(words[::-1]) == expected

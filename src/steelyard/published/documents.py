@@ -8,11 +8,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from steelyard.errors import UserError, named
 from steelyard.files import settings_files
 from steelyard.statistics.claims import RELATIONS
+from steelyard.statistics.conditions import ALL, EACH, Conditions
+from steelyard.statistics.conditions import KINDS as DEVICES
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 DATA = Path(__file__).parent / "data"
 STUDIES = "studies.toml"
@@ -22,13 +27,27 @@ CHECKS = ("", "agrees", "differs", "cannot be checked")
 
 @dataclass(frozen=True)
 class Setup:
-    """A machine of the authors, with its software."""
+    """A machine of the authors, with its software.
+
+    `device`: the kind of device that computes, as a case names it; `device_name`: its name; `versions`: those of the software,
+    in a few words. `precision` is text, `float32` where the document says so.
+    """
 
     id: str
     lines: tuple[int, ...]
     hardware: str
     software: str
     precision: str
+    device: str
+    device_name: str
+    versions: str
+
+
+@dataclass(frozen=True)
+class Stated(Conditions):
+    """One table [[conditions]]: settings of the document for its networks `cells` on its machines `setups`; empty: all."""
+
+    setups: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -84,6 +103,8 @@ class Entry:
 
     An entry that is `derived` was computed by us from the entries `computed_from`. `quantity`, `unit` and `framework` hold
     for all values that do not say otherwise. `check` and `checked`: whether a claim agrees with the document's own numbers.
+    `conditions`: its own settings, where they are others than those of the document. `not_held`: why no table [[published]] of a
+    study names it, although studies do what it is about.
     """
 
     id: str
@@ -98,6 +119,7 @@ class Entry:
     measures: str = ""
     setup: tuple[str, ...] = ()
     not_redone: str = ""
+    not_held: str = ""
     quantity: str = ""
     unit: str = ""
     framework: str = ""
@@ -106,6 +128,7 @@ class Entry:
     note: str = ""
     check: str = ""
     checked: str = ""
+    conditions: Conditions = field(default_factory=Conditions)
     values: tuple[Value, ...] = ()
 
     @property
@@ -154,6 +177,7 @@ class Document:
     compares: tuple[str, ...]
     today: tuple[str, ...] = ()
     setups: tuple[Setup, ...] = ()
+    conditions: tuple[Stated, ...] = ()
     entries: tuple[Entry, ...] = ()
     errors: tuple[Flaw, ...] = ()
     left_out: tuple[LeftOut, ...] = ()
@@ -161,6 +185,15 @@ class Document:
     def entry(self, name: str) -> Entry:
         """Return an entry. UserError: there is none of this name."""
         return named({each.id: each for each in self.entries}, name, f"'{self.short}' has no entry '{name}'.")
+
+    def stated(self, setups: Sequence[Setup]) -> list[Stated]:
+        """Return the settings that hold on one of these machines."""
+        names = {each.id for each in setups}
+        return [each for each in self.conditions if not each.setups or names & set(each.setups)]
+
+    def networks(self, setups: Sequence[Setup]) -> list[str]:
+        """Return the workload:preset of every network that was measured on one of these machines."""
+        return list(dict.fromkeys(cell for each in self.stated(setups) for cell in each.cells))
 
     def machines(self, names: str) -> str:
         """Return the hardware of setups by their names, which are separated by commas."""
@@ -206,14 +239,24 @@ def study_notes() -> tuple[tuple[str, ...], dict[str, StudyNotes]]:
 def read(path: Path) -> Document:
     """Read one document. UserError: a key, a type or a name in it is wrong."""
     raw = settings_files.read(path)
-    keys = {"document", "setups", "entries", "errors", "left_out"}
+    keys = {"document", "setups", "conditions", "entries", "errors", "left_out"}
     settings_files.check_keys(path, raw, "", {"document", "entries"}, keys)
     lists: dict[str, Any] = {
-        "setups": _tables(path, raw, "setups", Setup), "entries": _entries(path, raw["entries"]),
+        "setups": _tables(path, raw, "setups", Setup), "conditions": _conditions(path, raw),
+        "entries": _entries(path, raw["entries"]),
         "errors": _tables(path, raw, "errors", Flaw), "left_out": _tables(path, raw, "left_out", LeftOut),
     }  # fmt: skip
     found: Document = settings_files.build(path, raw["document"], "document", Document, **lists)
+    for number, setup in enumerate(found.setups):
+        settings_files.check_one_of(path, "device", setup.device, DEVICES, f"setups[{number}]")
     _check_names(path, found)
+    return found
+
+
+def _conditions(path: Path, raw: dict[str, Any]) -> tuple[Stated, ...]:
+    found: tuple[Stated, ...] = _tables(path, raw, "conditions", Stated)
+    for number, each in enumerate(found):
+        settings_files.check_one_of(path, "batch_of", each.batch_of, ("", ALL, EACH), f"conditions[{number}]")
     return found
 
 
@@ -227,8 +270,9 @@ def _entries(path: Path, tables: list[dict[str, Any]]) -> tuple[Entry, ...]:
     for number, table in enumerate(tables):
         where = f"entries[{number}]"
         values = tuple(settings_files.build(path, each, where, Value) for each in table.get("values", ()))
-        rest = {key: each for key, each in table.items() if key != "values"}
-        entry: Entry = settings_files.build(path, rest, where, Entry, values=values)
+        rest = {key: each for key, each in table.items() if key not in ("values", "conditions")}
+        own = settings_files.build(path, table.get("conditions", {}), f"{where}.conditions", Conditions)
+        entry: Entry = settings_files.build(path, rest, where, Entry, values=values, conditions=own)
         settings_files.check_one_of(path, "kind", entry.kind, KINDS, where)
         settings_files.check_one_of(path, "check", entry.check, CHECKS, where)
         for value in values:
@@ -255,6 +299,10 @@ def _check_names(path: Path, document: Document) -> None:
         if unknown := sorted(used - setups) or sorted(set(entry.computed_from) - set(entries)):
             sentence = f"'{entry.id}' names '{unknown[0]}', which this document does not have."
             raise settings_files.wrong(path, "id", f"entries[{number}]", sentence)
+    for number, stated in enumerate(document.conditions):
+        if unknown := sorted(set(stated.setups) - setups):
+            sentence = f"'setups' names '{unknown[0]}', which this document does not have."
+            raise settings_files.wrong(path, "setups", f"conditions[{number}]", sentence)
     for number, flaw in enumerate(document.errors):
         if unknown := sorted(set(flaw.entries) - set(entries)):
             sentence = f"'{flaw.id}' names the entry '{unknown[0]}', which this document does not have."

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from steelyard.errors import UserError
 from steelyard.files import settings_files
-from steelyard.published import statements
+from steelyard.published import settings, statements
 from steelyard.published.documents import Document, Entry, Flaw, Value, documents, find, study_notes
 from steelyard.published.held import Held, arm
+from steelyard.statistics.claims import OVERHEAD, WEAK_SCALING
+from steelyard.statistics.conditions import Conditions  # noqa: TC001 - records are built from annotations
 from steelyard.statistics.sentences import listed
 
 if TYPE_CHECKING:
@@ -56,7 +58,7 @@ class PublishedTable:
 
 @dataclass(frozen=True)
 class Source:
-    """A document that a study is held against."""
+    """A document that a study is held against. `conditions`: the settings of each of its networks; empty in older records."""
 
     short: str
     cite: str
@@ -64,6 +66,7 @@ class Source:
     authors: tuple[str, ...]
     year: str
     source: str
+    conditions: tuple[Conditions, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -107,6 +110,9 @@ def _read(path: Path, table: Any, where: str) -> Held:
         found = statements.statements(held, document, entry)
     except UserError as error:
         raise settings_files.wrong(path, "entry", where, str(error)) from None
+    if held.quantity == WEAK_SCALING and not any(each.quantity == OVERHEAD for each in entry.complete_values):
+        sentence = f"{held.entry} states no {OVERHEAD}, and '{WEAK_SCALING}' is for these. Choose another quantity."
+        raise settings_files.wrong(path, "quantity", where, sentence)
     if held.compare and not found:
         sentence = f"no two values of {held.entry} differ in '{held.compare[0]}' and '{held.compare[1]}' alone."
         raise settings_files.wrong(path, "compare", where, f"'compare': {sentence}")
@@ -126,12 +132,24 @@ def gather(study: str, held: tuple[Held, ...], size: str = "") -> Published:
     concerned = [
         (each, flaw) for short, each in used.items() for flaw in each.errors if _concerns(flaw, entries[short])
     ]
+    tables = tuple(_table(*each) for each in found)
+    cells = {
+        cell
+        for table in tables
+        for statement in table.statements
+        for each in statement.conditions
+        for cell in each.cells
+    }
     return Published(
-        size=size,
-        sources=tuple(Source(each.short, each.cite, each.title, each.authors, each.year, each.source) for each in used.values()),
-        tables=tuple(_table(*each) for each in found),
-        today=today,
-        errors=tuple(DocumentError(each.cite, flaw.lines, flaw.says) for each, flaw in concerned),
+        size=size, sources=tuple(_source(each, cells) for each in used.values()), tables=tables,
+        today=today, errors=tuple(DocumentError(each.cite, flaw.lines, flaw.says) for each, flaw in concerned),
+    )  # fmt: skip
+
+
+def _source(document: Document, cells: set[str]) -> Source:
+    return Source(
+        document.short, document.cite, document.title, document.authors, document.year, document.source,
+        settings.of_document(document, cells),
     )  # fmt: skip
 
 
@@ -144,7 +162,7 @@ def _table(held: Held, document: Document, entry: Entry) -> PublishedTable:
     figures = tuple(
         _figure(document, each)
         for each in statements.selected(held, entry)
-        if not held.compare and not (statements.level_of(each) if held.levels else statements.claim_of(each))
+        if not held.compare and not _is_stated(held, each)
     )
     return PublishedTable(
         entry=f"{document.short}:{entry.id}", title=entry.title or entry.says or of.title, cite=document.cite,
@@ -156,7 +174,15 @@ def _table(held: Held, document: Document, entry: Entry) -> PublishedTable:
     )  # fmt: skip
 
 
+def _is_stated(held: Held, value: Value) -> bool:
+    """Return whether a value is part of a statement, and so need not be shown beside them."""
+    if held.levels:
+        return bool(statements.level_of(value))
+    return statements.is_meant(held, value) and bool(statements.claim_of(value))
+
+
 def _figure(document: Document, value: Value) -> Figure:
     words = " ".join(filter(None, (value.framework, value.mode, value.strategy, value.device, value.phase)))
-    printed = f"better than {value.against}" if value.relation == "order" else statements.printed(value) or "not given"
+    orders = {"order": f"better than {value.against}", "equal": f"as good as {value.against}"}
+    printed = orders.get(value.relation) or statements.printed(value) or "not given"
     return Figure(value.network, words, value.quantity, printed, document.machines(value.setup))

@@ -7,8 +7,11 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from steelyard.errors import UserError, nearest
+from steelyard.published import settings
 from steelyard.published.held import DEVICES, STRATEGY, WORKERS, Arm, Held, arm
-from steelyard.statistics.claims import OVERHEAD, Claim, claim, level
+from steelyard.statistics import scores
+from steelyard.statistics.claims import OVERHEAD, WEAK_SCALING, Claim, claim, level
+from steelyard.statistics.conditions import Conditions  # noqa: TC001 - records are built from annotations
 from steelyard_worker.strategy import ALONE, SINGLE
 
 if TYPE_CHECKING:
@@ -20,8 +23,10 @@ if TYPE_CHECKING:
 TIMES, RATES = ("s", "min", "h", "s/step"), ("images/s", "samples/s", "steps/s")
 # Names that documents use for every framework that they compare.
 ANY_FRAMEWORK = ("both", "not given")
+ONE_DEVICE = {STRATEGY: SINGLE, DEVICES: "1"}
 # How a bound is said, by its relation.
 BOUNDS = {"<": "below", "<=": "up to", ">": "above"}
+OTHER_FORMULA = "another formula (ranks that exchange nothing instead of one device alone)"
 
 
 @dataclass(frozen=True)
@@ -32,6 +37,8 @@ class Statement:
 
     `batch` and `optimizer` are those of the document, 0 and "" where it gives none. `remark` says how the number was read
     if it is not the printed one. `statistic`: of which of several measurements it is, such as `claims.MEAN`; empty: of each.
+    `claim` names what the document says; statements of several cells or frameworks may be one claim. `conditions`: under which
+    settings the document measured, by network; empty in older records. `differs`: what is measured otherwise in any case.
     """
 
     network: str
@@ -44,14 +51,27 @@ class Statement:
     printed: str
     remark: str = ""
     statistic: str = ""
+    claim: str = ""
+    conditions: tuple[Conditions, ...] = ()
+    differs: tuple[str, ...] = ()
 
 
 def statements(held: Held, document: Document, entry: Entry) -> tuple[Statement, ...]:
     """Return what an entry says of two sides. UserError: it speaks of something that is no framework and no arm."""
     values = selected(held, entry)
     if held.levels:
-        return tuple(_levels(held, document, values))
-    return tuple(_compared(held, document, values) if held.compare else _stated(held, document, values))
+        made = _levels(held, document, values)
+    else:
+        made = _compared(held, document, values) if held.compare else _stated(held, document, values)
+    return tuple(_with_settings(document, entry, *each) for each in made)
+
+
+def _with_settings(document: Document, entry: Entry, found: Statement, of: tuple[Value, ...]) -> Statement:
+    """Return a statement with the claim that it belongs to, and the settings of its cell, or of every cell that it may mean."""
+    places = "/".join(str(entry.complete_values.index(value)) for value in of)
+    known = settings.conditions(document, entry, of)
+    kept = tuple(each for each in known if not found.cell or not each.cells or found.cell in each.cells)
+    return replace(found, claim=f"{document.short}:{entry.id}/{places}", conditions=kept)
 
 
 def selected(held: Held, entry: Entry) -> list[Value]:
@@ -66,6 +86,11 @@ def selected(held: Held, entry: Entry) -> list[Value]:
 
 def _listed(wanted: Any) -> list[Any]:
     return wanted if isinstance(wanted, list) else [wanted]
+
+
+def is_meant(held: Held, value: Value) -> bool:
+    """Return whether a value is of what was measured: scores of scores, and all else of times and the like."""
+    return (value.quantity in scores.OF_DOCUMENTS) == (held.quantity in scores.QUANTITIES)
 
 
 def claim_of(value: Value) -> Claim | None:
@@ -83,7 +108,7 @@ def level_of(value: Value) -> Claim | None:
     return level(value.relation, value.value, value.low, value.high) if value.all_cells else None
 
 
-def _levels(held: Held, document: Document, values: list[Value]) -> Iterator[Statement]:
+def _levels(held: Held, document: Document, values: list[Value]) -> Iterator[tuple[Statement, tuple[Value, ...]]]:
     """Yield a statement for every value in every cell; one that names no framework is of all that the document compares."""
     for value in values:
         said = level_of(value)
@@ -92,7 +117,8 @@ def _levels(held: Held, document: Document, values: list[Value]) -> Iterator[Sta
         for framework in document.compares if value.framework in ("", *ANY_FRAMEWORK) else (value.framework,):
             side = _all(held, document, [framework, value.mode, value.strategy])
             for cell in value.all_cells:
-                yield Statement(value.network, cell, value.batch, value.optimizer, side, None, said, printed(value))
+                found = Statement(value.network, cell, value.batch, value.optimizer, side, None, said, printed(value))
+                yield found, (value,)
 
 
 def _is_ordered(value: Value) -> bool:
@@ -100,12 +126,13 @@ def _is_ordered(value: Value) -> bool:
     return bool(value.faster) or value.quantity != "difference"
 
 
-def _stated(held: Held, document: Document, values: list[Value]) -> Iterator[Statement]:
+def _stated(held: Held, document: Document, values: list[Value]) -> Iterator[tuple[Statement, tuple[Value, ...]]]:
     """Yield the statements of values that each speak of two sides."""
     for value in values:
-        said = claim_of(value)
+        said = claim_of(value) if is_meant(held, value) else None
         if not said:
             continue
+        differs = (OTHER_FORMULA,) if _is_overhead(value) and held.quantity != WEAK_SCALING else ()
         for framework in document.compares if value.framework in ANY_FRAMEWORK else (value.framework,):
             first, second = _sides(held, document, replace(value, framework=framework))
             if said.is_reversed:
@@ -113,10 +140,15 @@ def _stated(held: Held, document: Document, values: list[Value]) -> Iterator[Sta
             remark = "the framework is not given" if value.framework == "not given" else ""
             remark = f"recomputed, printed {value.printed}" if value.doubtful else remark
             for cell in value.all_cells or ("",):
-                yield Statement(
+                found = Statement(
                     value.network, cell, value.batch, value.optimizer, first, second,
-                    said.turned() if said.is_reversed else said, printed(value), remark, value.statistic,
+                    said.turned() if said.is_reversed else said, printed(value), remark, value.statistic, differs=differs,
                 )  # fmt: skip
+                yield found, (value,)
+
+
+def _is_overhead(value: Value) -> bool:
+    return value.quantity == OVERHEAD and not value.against
 
 
 def printed(value: Value) -> str:
@@ -142,8 +174,10 @@ def _sides(held: Held, document: Document, value: Value) -> tuple[Arm, Arm]:
         value = replace(value, framework=document.compares[0], against=document.compares[1])
     against, modes = value.against.split(), [value.mode, value.strategy, value.graph_pass]
     first = _on_devices(_all(held, document, [value.framework, value.faster, *modes]), value)
-    if value.quantity == OVERHEAD and not against:
-        # The speed of one device alone, with the same share of work: ranks that exchange nothing.
+    if _is_overhead(value):
+        if held.quantity == WEAK_SCALING:  # the speed of one device, which has the same share of work
+            return replace(first, words=f"{first.framework} 1 device", settings={**first.settings, **ONE_DEVICE}), first
+        # Ranks that exchange nothing: the same devices at the same time.
         return first.joined(Arm("without exchange", settings={STRATEGY: ALONE})), first
     second = _all(held, document, [*(modes if set(against) <= set(document.compares) else ()), *against])
     second = _on_devices(second, value)
@@ -181,7 +215,7 @@ def _arm(held: Held, document: Document, word: str) -> Arm:
     raise UserError(f"{held.entry} speaks of '{word}', which 'arms' does not map to a variant.{known}")
 
 
-def _compared(held: Held, document: Document, values: list[Value]) -> Iterator[Statement]:
+def _compared(held: Held, document: Document, values: list[Value]) -> Iterator[tuple[Statement, tuple[Value, ...]]]:
     """Yield a statement for every two values that differ in the two words alone."""
     ones, others = ([_without_word(value, word) for value in values] for word in held.compare)
     for (one, rest), (other, other_rest) in itertools.product(
@@ -204,7 +238,8 @@ def _compared(held: Held, document: Document, values: list[Value]) -> Iterator[S
             first, second, ratio, texts = second, first, 1 / ratio, texts[::-1]
         for cell in one.all_cells or ("",):
             said = Claim(ratio, ratio, ordered=True)
-            yield Statement(one.network, cell, one.batch, one.optimizer, first, second, said, " against ".join(texts))
+            found = Statement(one.network, cell, one.batch, one.optimizer, first, second, said, " against ".join(texts))
+            yield found, (one, other)
 
 
 def _ratio(one: Value, other: Value) -> float | None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from statistics import fmean
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
-from steelyard.statistics.claims import MAXIMUM, MEAN, Claim, Judgement, judge, judge_level
+from steelyard.statistics.claims import MAXIMUM, MEAN, Claim, Judgement, judge, judge_level, of_claim
+from steelyard.statistics.conditions import NOT_THE_DOCUMENTS, Conditions, differences
 from steelyard.statistics.intervals import Ratio
 from steelyard.statistics.sentences import listed
 
@@ -45,7 +46,9 @@ class MeasuredGroup:
     """What was measured of one group in one quantity. `cell`: the published workload:preset that it is or stands for.
 
     `ratio` returns the ratio of two arms, above 1 where the first is better, None without a verdict. `missing`: framework ->
-    why it was not measured. `no_ratio`: why two arms without a reason of their own have no ratio.
+    why it was not measured. `no_ratio`: why two arms without a reason of their own have no ratio. `conditions`: the settings that
+    it was measured with, `replaced` the preset's values of the sizes that are others here. `scores`: whether what trainings
+    reached is compared, and not their times.
     """
 
     name: str
@@ -57,13 +60,17 @@ class MeasuredGroup:
     ratio: Callable[[str, str], Ratio | None]
     missing: Mapping[str, str]
     no_ratio: str = "They have fewer than two rounds in common."
+    conditions: Conditions = field(default_factory=Conditions)
+    replaced: Mapping[str, Any] = field(default_factory=dict)
+    scores: bool = False
 
 
 @dataclass(frozen=True)
 class Row:
     """One statement beside one measured pair. `measured` and `judgement` are empty where `reason` says why.
 
-    `sides`: the names of both, or of the one whose value it is; `values`: the measured means of both as text.
+    `sides`: the names of both, or of the one whose value it is; `values`: the measured means of both as text. `published` and
+    `here`: the settings of the document and of this run. `differences`: what differs between them, so that there is no word.
     """
 
     statement: Statement
@@ -74,6 +81,9 @@ class Row:
     measured: Ratio | Level | None = None
     judgement: Judgement | None = None
     reason: str = ""
+    published: Conditions | None = None
+    here: Conditions | None = None
+    differences: tuple[str, ...] = ()
 
     @property
     def said(self) -> Claim:
@@ -92,10 +102,46 @@ def beside(
     return tuple(row for statement in table.statements for row in _rows(statement, measured, absent or {}))
 
 
-def count(rows: Iterable[Row]) -> dict[Judgement, int]:
-    """Return how often each judgement occurs, in their usual order."""
-    found = Counter(row.judgement for row in rows if row.judgement)
-    return {judgement: found[judgement] for judgement in JUDGEMENTS}
+def count(rows: Iterable[Row]) -> dict[Judgement | None, int]:
+    """Return how many claims have each judgement, in their usual order; None: their rows contradict each other."""
+    found = Counter(of_claim([row.judgement for row in each if row.judgement]) for each in claims(rows).values())
+    return {judgement: found[judgement] for judgement in (*JUDGEMENTS, None)}
+
+
+def claims(rows: Iterable[Row]) -> dict[str, list[Row]]:
+    """Return the rows with a judgement by the claim of a document that they belong to; in older records every row is one."""
+    found: dict[str, list[Row]] = {}
+    for place, row in enumerate(rows):
+        if row.judgement:
+            found.setdefault(row.statement.claim or f"row {place}", []).append(row)
+    return found
+
+
+def under(statement: Statement, group: MeasuredGroup) -> Conditions | None:
+    """Return the settings of a document for what a group measured; None where its record does not have them.
+
+    Where the document did not measure such a network, they are those that all its networks have in common.
+    """
+    fitting = (each for each in statement.conditions if not each.cells or group.cell in each.cells)
+    return next(fitting, statement.conditions[0] if statement.conditions else None)
+
+
+def _with_settings(row: Row, group: MeasuredGroup, parts: int) -> Row:
+    """Return a row with the settings of both, and without a judgement where they differ."""
+    said, statement = under(row.statement, group), row.statement
+    if said and said.cells and group.cell not in said.cells:
+        found: tuple[str, ...] = (NOT_THE_DOCUMENTS,)
+    else:
+        found = differences(said, group.conditions, parts, dict(group.replaced), group.scores)
+    found = (*found, *statement.differs)
+    return replace(
+        row, published=said, here=group.conditions, differences=found, judgement=None if found else row.judgement
+    )
+
+
+def parts_of(*arms: MeasuredArm) -> int:
+    """Return the devices or ranks that the largest of some variants uses."""
+    return max(int(arm.settings.get("devices", "1")) for arm in arms)
 
 
 def _rows(statement: Statement, groups: list[MeasuredGroup], absent: Mapping[str, str]) -> Iterator[Row]:
@@ -140,7 +186,20 @@ def _over_batches(statement: Statement, rows: list[Row]) -> Iterator[Row]:
             continue
         value, low, high = (combine([getattr(each, end) for each in ratios]) for end in ("value", "low", "high"))
         measured = Ratio(value, low, high, min(each.rounds for each in ratios))
-        yield Row(statement, sides, where, measured=measured, judgement=judge(statement.said, measured))
+        found = tuple(
+            dict.fromkeys(each for row in of_sides for each in (*row.differences, *_batches_missing(of_sides)))
+        )
+        judgement = None if found else judge(statement.said, measured)
+        yield replace(
+            of_sides[0], group=where, batch=0, values=(), measured=measured, judgement=judgement, differences=found
+        )
+
+
+def _batches_missing(rows: list[Row]) -> list[str]:
+    """Return that not every batch of the document was measured, of which it states a mean or a maximum."""
+    wanted = {batch for row in rows if row.published for batch in row.published.batches}
+    missing = sorted(wanted - {row.batch for row in rows})
+    return [f"without batch {listed([str(each) for each in missing])}"] if missing else []
 
 
 def _found(statement: Statement, group: MeasuredGroup) -> Iterator[Row]:
@@ -152,7 +211,8 @@ def _found(statement: Statement, group: MeasuredGroup) -> Iterator[Row]:
         return
     for arm in firsts:
         judgement = judge_level(statement.said, arm.level) if arm.level else None
-        yield Row(statement, (arm.title,), group.name, group.batch, (arm.value,), arm.level, judgement, arm.reason)
+        row = Row(statement, (arm.title,), group.name, group.batch, (arm.value,), arm.level, judgement, arm.reason)
+        yield _with_settings(row, group, parts_of(arm))
 
 
 def _pairs(
@@ -165,7 +225,8 @@ def _pairs(
         measured = group.ratio(first.key, second.key)
         reason = "" if measured else first.reason or second.reason or group.no_ratio
         judgement = judge(statement.said, measured) if measured else None
-        yield Row(statement, sides, group.name, group.batch, values, measured, judgement, reason)
+        row = Row(statement, sides, group.name, group.batch, values, measured, judgement, reason)
+        yield _with_settings(row, group, parts_of(first, second))
 
 
 def means(side: Arm, arm: MeasuredArm) -> bool:

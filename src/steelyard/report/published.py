@@ -7,21 +7,21 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from steelyard.profiles import quantities as profiled
-from steelyard.report import comparing, formatting, graphs, shares, yardstick
-from steelyard.report.beside import JUDGEMENTS, MeasuredArm, MeasuredGroup, beside, count
+from steelyard.report import formatting, measured_groups, shares
+from steelyard.report.beside import JUDGEMENTS, beside, count
 from steelyard.report.formatting import Formatted
-from steelyard.results.quantities import NODES, QUANTITIES
-from steelyard.statistics.intervals import Level, Ratio, ratio_interval
+from steelyard.statistics.conditions import NOT_KEPT, Conditions, common
+from steelyard.statistics.intervals import Level
+from steelyard.statistics.scores import LEAST_SEEDS
+from steelyard.statistics.scores import QUANTITIES as SCORES
 from steelyard.statistics.sentences import listed
-from steelyard_worker.strategy import name_of, parts_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Iterable, Sequence
 
-    from steelyard.profiles.quantities import ProfileQuantity
     from steelyard.report.beside import Row
-    from steelyard.report.model import Comparison, Contender, Source, View
-    from steelyard.results.record import Group, Published, PublishedTable
+    from steelyard.report.model import Comparison, Source, View
+    from steelyard.results.record import DocumentSource, Published, PublishedTable
     from steelyard.statistics.claims import Claim
 
 QUICK = "Q"
@@ -47,6 +47,15 @@ IN_A_COUNT = {
     "same size": "of the same size", "same order": "in the same order", "other size": "of another size",
     "opposite order": "in the opposite order", "compatible, not precise": "compatible but not precise",
 }  # fmt: skip
+# Rows of one claim that do not agree.
+DIFFERENT = "different from row to row"
+SMALL_SIZES = ("C", "Q")
+RULE = "A word is given only where kind of device, batch, precision, data and lengths are the document's."
+SMALL = (
+    " This size of the study ({size}) has smaller batches, other data or shorter lengths than the documents, so that a small "
+    "machine can measure it: where it does, or where the kind of device differs, the measured ratio stands without a word."
+)
+OTHERWISE = " Where they differ, the measured ratio stands without a word, and the row says what differs."
 AT_QUICK_SIZE = "At the quick size of the study: "
 DISPATCH = (
     "This is the quick size of the study. In networks this small most of the time goes into dispatching operations, not into "
@@ -54,6 +63,7 @@ DISPATCH = (
 )
 HEADINGS = ("first over second", "published", "measured here", "judgement", "values here")
 FIRST_OF_LEVELS = "contender"
+SETTINGS = ("network", "device", "stated", "assumed", "not stated")
 READING = (
     "A ratio above 1x means that the first of the two is faster, or better in the quantity of its table. Seconds of other "
     "machines are not compared with those of this one; ratios and orders are."
@@ -62,8 +72,6 @@ LEVELS = (
     " Shares and counts have no second side: the published value is compared with the interval of the same value here, and is of "
     "the same size where the whole interval is within 10 % of it."
 )
-NO_PROFILE = "It was not profiled."
-ONE_PROFILE = "They have fewer than two profiled processes each, so there is no interval."
 
 
 @dataclass(frozen=True)
@@ -121,11 +129,27 @@ class Cells:
     judgement: str
     values: str
     setting: str
+    settings: str
+    differences: str
+    is_measured: bool
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a document states of the settings of its networks, for the fold of its section: a row for each, and the headings."""
+
+    title: str
+    versions: str
+    headings: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
 
 
 @dataclass(frozen=True)
 class Section:
-    """All that the page of a study shows of documents; `answer` is empty where the study has none."""
+    """All that the page of a study shows of documents; `answer` is empty where the study has none.
+
+    `settings`: a table for each document, and one for this run. `names_differences`: whether rows say what differs.
+    """
 
     answer: str
     clauses: list[str]
@@ -133,6 +157,9 @@ class Section:
     published: Published
     tables: tuple[Table, ...]
     reading: str = READING
+    what_differs: str = ""
+    settings: tuple[Settings, ...] = ()
+    names_differences: bool = True
     meanings: tuple[tuple[str, str], ...] = tuple(MEANINGS.items())
 
     @property
@@ -147,12 +174,60 @@ def section(view: View) -> Section:
     has_levels = any(table.has_levels for table in found)
     said, quick = answer(found), published.size == QUICK
     section = Section(
-        said, [*_profiled(view), *_clauses(found)], DISPATCH if quick else "", published, found,
-        READING + LEVELS if has_levels else READING,
-    )  # fmt: skip
+        answer=said,
+        clauses=[*_profiled(view), *_clauses(found)],
+        dispatch=DISPATCH if quick else "",
+        published=published,
+        tables=found,
+        reading=READING + LEVELS if has_levels else READING,
+        what_differs=_what_differs(published.size, found),
+        settings=(*(_settings(each) for each in published.sources if each.conditions), *_settings_here(found)),
+        names_differences=published.size not in SMALL_SIZES,
+    )
     if quick and section.is_judged:
         section = replace(section, answer=AT_QUICK_SIZE + said[:1].lower() + said[1:])
     return section
+
+
+def _what_differs(size: str, found: Sequence[Table]) -> str:
+    """Return why rows have a ratio and no word, in one sentence; empty if none has."""
+    if not any(row.measured and row.differences for table in found for row in table.rows):
+        return ""
+    return RULE + (SMALL.format(size=size) if size in SMALL_SIZES else OTHERWISE)
+
+
+def _settings(source: DocumentSource) -> Settings:
+    rows = tuple(_settings_row(each) for each in source.conditions)
+    return Settings(f"Settings of {source.cite}", _versions(source.conditions), SETTINGS, rows)
+
+
+def _versions(several: Iterable[Conditions]) -> str:
+    return "; ".join(dict.fromkeys(each.versions for each in several if each.versions)) or "not stated"
+
+
+def _settings_here(found: Sequence[Table]) -> list[Settings]:
+    """Return the settings of the groups of this run that stand beside documents; none if none does."""
+    groups = {row.group: _as_text(row.here) for table in found for row in table.rows if row.here}
+    if not groups:
+        return []
+    rows = tuple((name, *_settings_row(each)[1:3]) for name, each in groups.items())
+    return [Settings("Settings of this run", _versions(groups.values()), ("group", "device", "settings"), rows)]
+
+
+def _as_text(found: Conditions) -> Conditions:
+    """Return the settings of a group with its sizes as text: a list is one value of this run, and not a choice of several."""
+    return replace(found, sizes={name: str(value).lower() for name, value in found.sizes.items()})
+
+
+def _settings_row(found: Conditions) -> tuple[str, ...]:
+    """Return the cells of a row: network, device, what is stated, what is assumed and what is not stated; without versions."""
+    device = Conditions(devices=found.devices, device_names=found.device_names).parts()
+    rest = replace(found, versions="", devices=(), device_names="").parts()
+    return ", ".join(found.cells), _and(device), _and(rest), _and(found.parts(assumed=True)), _and(found.not_stated)
+
+
+def _and(parts: Sequence[str]) -> str:
+    return ", ".join(parts) or formatting.NO_VALUE
 
 
 def _profiled(view: View) -> list[str]:
@@ -172,87 +247,33 @@ def tables(source: Source, comparisons: Sequence[Comparison]) -> tuple[Table, ..
     plan = source.plan
     names = {group.name for group in plan.groups}
     absent = {each.group.partition(",")[0]: each.reason for each in plan.skipped if each.group not in names}
-    quantities = {
-        each.quantity: QUANTITIES[each.quantity] for each in plan.published.tables if each.quantity in QUANTITIES
-    }
     groups = {
-        name: [measured(comparing.compare(replace(source, quantity=quantity), group), group) for group in plan.groups]
-        for name, quantity in quantities.items()
+        name: measured_groups.of_quantity(name, source, comparisons)
+        for name in {each.quantity for each in plan.published.tables}
     }
-    profiles = {
-        each.quantity: profiled.QUANTITIES[each.quantity]
-        for each in plan.published.tables
-        if each.quantity in profiled.QUANTITIES
-    }
-    for name, quantity in profiles.items():
-        groups[name] = [profiled_group(each, plan.group(each.group), quantity) for each in comparisons]
-    if any(each.quantity == NODES for each in plan.published.tables):
-        groups[NODES] = [graphs.beside(comparing.compare(source, group), group) for group in plan.groups]
-    labels = {name: each.label for name, each in (quantities | profiles).items()}
     return tuple(
-        Table(
-            each, labels.get(each.quantity, each.quantity),
-            beside(each, groups.get(each.quantity, []), absent),
-        )
+        Table(each, measured_groups.label(each.quantity), beside(each, groups[each.quantity], absent))
         for each in plan.published.tables
-    )  # fmt: skip
-
-
-def measured(comparison: Comparison, group: Group) -> MeasuredGroup:
-    """Return what was measured of a group, for the statements of documents, which mean nothing that is wrong on purpose."""
-    ranking = comparison.rankings.get(comparison.primary)
-
-    def ratio(a: str, b: str) -> Ratio | None:
-        verdict = ranking.between(a, b) if ranking else None
-        if not verdict or verdict.rounds < 2:
-            return yardstick.ratio(comparison, a, b)
-        return Ratio(1 / verdict.ratio, 1 / verdict.high, 1 / verdict.low, verdict.rounds)
-
-    return _group(comparison, group, [_arm(comparison, each) for each in _meant(comparison)], ratio)
-
-
-def profiled_group(comparison: Comparison, group: Group, quantity: ProfileQuantity) -> MeasuredGroup:
-    """Return what the profiles of a group say in one quantity."""
-    arms = [_profiled_arm(each, quantity) for each in _meant(comparison)]
-    valid = {arm.key for arm in arms if not arm.reason}
-    by_id = {
-        each.case.id: shares.by_process(quantity, each) if each.case.id in valid else {}
-        for each in comparison.contenders
-    }
-
-    def ratio(a: str, b: str) -> Ratio | None:
-        if not (all(by_id[a].values()) and all(by_id[b].values())):
-            return None  # a ratio to 0
-        return ratio_interval(by_id[a], by_id[b]) if quantity.more_is_better else ratio_interval(by_id[b], by_id[a])
-
-    return replace(_group(comparison, group, arms, ratio), no_ratio=ONE_PROFILE)
-
-
-def _meant(comparison: Comparison) -> list[Contender]:
-    return [each for each in comparison.contenders if each.proof.on_purpose != "wrong on purpose"]
-
-
-def _group(
-    comparison: Comparison, group: Group, arms: list[MeasuredArm], ratio: Callable[[str, str], Ratio | None]
-) -> MeasuredGroup:
-    first = group.variants[0].case
-    return MeasuredGroup(
-        name=group.name, cell=group.stands_for or f"{first.workload}:{first.preset}", task=first.task, batch=first.batch,
-        optimizer=first.optimizer.name, arms=arms, ratio=ratio,
-        missing={each.environment.partition("@")[0]: each.reason for each in comparison.skipped},
-    )  # fmt: skip
+    )
 
 
 def answer(found: Sequence[Table]) -> str:
-    """Return how many published comparisons were redone, and with what result; empty for a study without documents."""
-    judged = count(row for table in found for row in table.rows)
+    """Return how many published claims were redone, and with what result; empty for a study without documents."""
+    rows = [row for table in found for row in table.rows]
+    judged = count(rows)
     total = sum(judged.values())
     if not any(table.published.statements for table in found):
         return "The documents print no number that this run could be compared with." if found else ""
+    if not total and any(row.measured for row in rows):
+        return "No published claim gets a word here: this run was measured with other settings than the documents."
     if not total:
         return "Nothing that was published could be held against this run."
-    parts = [f"{number} {IN_A_COUNT.get(judgement, judgement)}" for judgement, number in judged.items() if number]
-    return f"Of {total} published {'comparison' if total == 1 else 'comparisons'} measured here: {listed(parts)}."
+    words = [
+        (IN_A_COUNT.get(judgement, judgement) if judgement else DIFFERENT, number)
+        for judgement, number in judged.items()
+    ]
+    parts = [f"{number} {word}" for word, number in words if number]
+    return f"Of {total} published claim{'s' if total > 1 else ''} measured here: {listed(parts)}."
 
 
 def _clauses(found: Sequence[Table]) -> list[str]:
@@ -295,6 +316,9 @@ def ratio(row: Row, quantity: str = "") -> Formatted:
     """Return the measured ratio, or the measured value of a quantity, with its interval, or why there is none."""
     if isinstance(row.measured, Level):
         return shares.formatted(profiled.QUANTITIES[quantity], row.measured)
+    if row.measured and quantity in SCORES and row.measured.rounds < LEAST_SEEDS:
+        seeds = f"{row.measured.rounds} seed{'s' if row.measured.rounds > 1 else ''}"
+        return Formatted(f"{row.measured.value:.3f}x", f"{seeds}, of {LEAST_SEEDS} that an interval needs")
     return formatting.of_ratio(row.measured) if row.measured else Formatted(formatting.NO_VALUE, row.reason)
 
 
@@ -324,8 +348,15 @@ def _cells(row: Row, published: PublishedTable) -> Cells:
         network=" ".join(filter(None, (statement.network, statement.cell or row.group))),
         said=said_here, printed=printed, ratio=ratio(row, published.quantity),
         judgement=row.judgement or "", values=_values(row),
-        setting=setting(row),
+        setting=setting(row), settings=_document_settings(row), differences="; ".join(row.differences) if row.measured else "",
+        is_measured=bool(row.measured),
     )  # fmt: skip
+
+
+def _document_settings(row: Row) -> str:
+    """Return the document's settings of a statement in one line: of the network that was measured, or what all have in common."""
+    known = row.published or (common(row.statement.conditions) if row.statement.conditions else None)
+    return known.text if known else NOT_KEPT.capitalize()
 
 
 def _values(row: Row) -> str:
@@ -338,37 +369,3 @@ def _values(row: Row) -> str:
 def _factor(value: float) -> str:
     text = f"{value:.3f}"
     return f"{text.removesuffix('0')}x"
-
-
-def _arm(comparison: Comparison, contender: Contender) -> MeasuredArm:
-    standing = contender.standings.get(comparison.primary)
-    value = formatting.standing(comparison, contender, comparison.primary).value if standing else ""
-    return replace(_plain_arm(contender), value=value, reason=_reason(contender, bool(standing)))
-
-
-def _plain_arm(contender: Contender) -> MeasuredArm:
-    case = contender.case
-    settings = {name: str(value) for name, value in case.settings.knobs.items()} | {
-        "workers": str(case.loader_workers), "strategy": name_of(case.strategy), "devices": str(parts_of(case.strategy)),
-    }  # fmt: skip
-    return MeasuredArm(case.id, contender.title, case.framework, case.settings.mode, settings)
-
-
-def _profiled_arm(contender: Contender, quantity: ProfileQuantity) -> MeasuredArm:
-    """Return a contender with its mean in a quantity of profiles. Without a certificate it is held against nothing."""
-    found = shares.level(quantity, contender)
-    reason = _reason(contender, has_value=True) or ("" if found else NO_PROFILE)
-    text = str(shares.formatted(quantity, found)) if found else ""
-    return replace(_plain_arm(contender), value=text, reason=reason, level=None if reason else found)
-
-
-def _reason(contender: Contender, has_value: bool) -> str:
-    if contender.proof.state != "certified" and not yardstick.is_one(contender):
-        return f"{contender.title} is not certified."
-    if contender.above_peak:
-        return f"{contender.title} is faster than possible."
-    if contender.failure:
-        return f"{contender.title} failed."
-    if not has_value:
-        return f"{contender.title} was not measured in this quantity."
-    return ""

@@ -88,16 +88,20 @@ def _print_published(console: Console, found: published.Section) -> None:
     for heading in published.HEADINGS[1:4]:
         table.add_column(heading, overflow="fold")
     rows = [(entry.published.quantity, each) for entry in found.tables for each in entry.cells]
-    for quantity, cells in (each for each in rows if each[1].judgement):
+    for quantity, cells in (each for each in rows if each[1].is_measured):
         where = cells.network if quantity == STEP_TIME.name else f"{cells.network}, {quantity}"
         ratio = Text.assemble(cells.ratio.value, "\n", (cells.ratio.interval, "dim"))
-        judgement = Text(cells.judgement, JUDGEMENTS.get(cells.judgement, "dim"))
+        judgement = Text(cells.judgement or formatting.NO_VALUE, JUDGEMENTS.get(cells.judgement, "dim"))
         about = f"{where}\nhere: {cells.setting}"
+        if cells.differences and found.names_differences:
+            about += f"\ndiffers: {cells.differences}"
         table.add_row(Text.assemble((cells.sides, "bold"), "\n", (about, "dim")), cells.said, ratio, judgement)
     if table.rows:
         console.print(table)
-    missing = sum(not each.judgement for _, each in rows)
+    missing = sum(not each.is_measured for _, each in rows)
     console.print(Text.assemble((found.answer, "bold"), f" Not measured here: {missing}." if missing else ""))
+    if found.what_differs:
+        console.print(Text(found.what_differs, "dim"))
     if found.dispatch:
         console.print(Text(found.dispatch, "yellow"))
 
@@ -258,7 +262,9 @@ def _published(table: published.Table) -> dict[str, Any]:
         {
             "cell": row.statement.cell, "group": row.group, "sides": row.sides, "published": asdict(row.said),
             "printed": row.statement.printed, "measured": asdict(row.measured) if row.measured else None,
-            "judgement": row.judgement, "reason": row.reason,
+            "judgement": row.judgement, "reason": row.reason, "claim": row.statement.claim, "differences": row.differences,
+            "published_settings": [asdict(each) for each in ((row.published,) if row.published else row.statement.conditions)],
+            "measured_settings": asdict(row.here) if row.here else None,
         }
         for row in table.rows
     ]  # fmt: skip

@@ -13,6 +13,7 @@ from steelyard.files import atomic, json_lines, paths
 from steelyard.plan.protocols import Protocol
 from steelyard.plan.run_plan import PASSES, FrameworkFacts, Group, RunPlan, Search, Skipped, Variant
 from steelyard.published.gathering import Published, PublishedTable
+from steelyard.published.gathering import Source as DocumentSource
 from steelyard.published.held import Arm
 from steelyard.published.statements import Statement
 from steelyard.results import permission
@@ -23,8 +24,8 @@ from steelyard_worker.protocol import METHOD
 from steelyard_worker.strategy import parts_of
 
 __all__ = [
-    "PASSES", "Arm", "FrameworkFacts", "Group", "Protocol", "Published", "PublishedTable", "RunPlan", "RunRecord", "Search",
-    "Skipped", "Statement", "Variant",
+    "PASSES", "Arm", "DocumentSource", "FrameworkFacts", "Group", "Protocol", "Published", "PublishedTable", "RunPlan",
+    "RunRecord", "Search", "Skipped", "Statement", "Variant",
 ]  # fmt: skip
 
 # Format 1: only the options; a report had to plan again, from the workloads as they were by then.

@@ -6,9 +6,12 @@ from dataclasses import dataclass
 from math import exp, inf, log
 from typing import TYPE_CHECKING, Literal
 
+from steelyard.statistics import scores
 from steelyard.statistics.answer import is_wide
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from steelyard.statistics.intervals import Level, Ratio
 
 Judgement = Literal["same size", "same order", "compatible, not precise", "other size", "opposite order", "open"]
@@ -18,8 +21,9 @@ most as often as the interval misses the true ratio, however large the noise."""
 MEAN, MAXIMUM = "mean over batches", "maximum over batches"
 """Statistics that documents state of several ratios, and that are held against the same of the measured ones."""
 
-RELATIONS = ("", "<", "<=", ">", "about", "range", "order", "ambiguous", "not given", "missing")
-"""How a published value is to be read: as it stands, as a bound, roughly, as a range; "order": only who is better is said."""
+RELATIONS = ("", "<", "<=", ">", "about", "range", "order", "equal", "ambiguous", "not given", "missing")
+"""How a published value is to be read: as it stands, as a bound, roughly, as a range; "order": only who is better is said;
+"equal": that neither is."""
 
 EQUAL = 1.02
 """A bound below this ratio, such as that nothing changes, is held to it: less than 2 % is no difference in verdicts either."""
@@ -31,8 +35,14 @@ and at most twice of the difference, because 2 % faster and 20 % faster are not 
 NEAR_VALUE = 1.1
 """A share or count is the same within this factor."""
 
+FOR_A_CLAIM: tuple[Judgement, ...] = ("same size", "same order", "compatible, not precise", "open")
+"""Words that are not against a claim, the weakest last."""
+
 OVERHEAD = "communication overhead"
 """What documents call the loss of speed of several devices by their exchange, in % of the speed without it."""
+
+WEAK_SCALING = "weak scaling"
+"""The quantity of the documents' formula of an overhead: 1 - multi / single, where every device has the same share of work."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +102,10 @@ def claim(
 
     `value`, or for a range `low` and `high`, are in the document's terms; `quantity` names them. A value that can be read in
     two ways keeps its order only. A difference whose direction is not said can be held against a ratio only if it is a bound.
+    A score says who is better, or that neither is; a number without an interval says nothing of another training.
     """
+    if quantity in scores.OF_DOCUMENTS:
+        return {"order": Claim(None, None, ordered=True), "equal": Claim(1.0, 1.0, ordered=False)}.get(relation)
     if relation in ("not given", "missing") or speed_ratio(quantity, 1.0) is None:
         return None
     if relation in ("order", "ambiguous"):
@@ -117,6 +130,18 @@ def level(relation: str, value: float | None, low: float | None = None, high: fl
     if value is None or relation not in ("", "about", "<", "<=", ">"):
         return None
     return Claim(0.0 if relation.startswith("<") else value, None if relation == ">" else value, ordered=False)
+
+
+def of_claim(words: Sequence[Judgement]) -> Judgement | None:
+    """Return the word for a claim that has several rows, such as one for each batch; None if their words contradict each other.
+
+    It is the weakest of their words: a claim that names no batch holds at all of them. Words for and against it have none in
+    common, and neither have words against it and those that do not tell.
+    """
+    found = set(words)
+    if len(found) == 1 or found <= set(FOR_A_CLAIM):
+        return max(found, key=FOR_A_CLAIM.index) if len(found) > 1 else found.pop()
+    return "other size" if found <= {"other size", "opposite order"} else None
 
 
 def judge_level(said: Claim, measured: Level) -> Judgement:

@@ -1,0 +1,153 @@
+"""Which items of documents a study can give a word on: by the plans of its sizes, before anything is measured."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+from typing import TYPE_CHECKING
+
+from steelyard.errors import UserError
+from steelyard.plan import resolve, studies
+from steelyard.plan.options import Options
+from steelyard.plan.run_plan import PASSES
+from steelyard.profiles import quantities as profiled
+from steelyard.published.documents import find
+from steelyard.report.beside import MeasuredArm, MeasuredGroup, beside
+from steelyard.report.measured_groups import arm_of
+from steelyard.report.measured_settings import of_plan
+from steelyard.results.quantities import EVALUATION_TIME, NODES, OF_EPOCHS
+from steelyard.statistics.claims import WEAK_SCALING
+from steelyard.statistics.intervals import Level, Ratio
+from steelyard.statistics.scores import LEAST_SEEDS, LOSS
+from steelyard.statistics.scores import QUANTITIES as SCORES
+from steelyard_worker.strategy import SINGLE, name_of, parts_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from steelyard.plan.run_plan import Group, RunPlan
+    from steelyard.published.gathering import PublishedTable
+    from steelyard_worker.case import Case
+
+PUBLISHED, SMALL = "P", ("C", "Q")
+DEVICES = ("cuda", "ascend", "cpu")
+# Of every pair: which word it is does not matter, only that there is one.
+SOME_RATIO, SOME_LEVEL = Ratio(1.0, 0.9, 1.1, LEAST_SEEDS), Level(1.0, 0.9, 1.1, LEAST_SEEDS)
+TIMES_OF_EPOCHS = {each.name for each in OF_EPOCHS} - {EVALUATION_TIME.name}
+
+
+@cache
+def at_published_size() -> frozenset[str]:
+    """Return the entries that can get a word at the published size, on the kind of device of their document."""
+    return _entries([PUBLISHED], DEVICES)
+
+
+@cache
+def on_a_small_machine() -> frozenset[str]:
+    """Return the entries that can get a word at the sizes for two cores, on a CPU."""
+    return _entries(SMALL, ["cpu"])
+
+
+@cache
+def held() -> frozenset[str]:
+    """Return every entry that a study's table [[published]] names, with those that it was computed from."""
+    return _with_sources(table.entry for study in studies.all_studies().values() for table in study.published)
+
+
+def _entries(sizes: Sequence[str], devices: Sequence[str]) -> frozenset[str]:
+    found: set[str] = set()
+    for study in studies.all_studies().values():
+        for size in [size for size in sizes if size in study.sizes and study.published]:
+            for device in devices:
+                found |= _judgeable(study.name, size, device)
+    return _with_sources(found)
+
+
+def _with_sources(entries: Iterable[str]) -> frozenset[str]:
+    named = set(entries)
+    for name in list(named):
+        document, entry = find(name)
+        named |= {f"{document.short}:{source}" for source in entry.computed_from}
+    return frozenset(named)
+
+
+def _judgeable(study: str, size: str, device: str) -> set[str]:
+    """Return the entries that get a word in a run of a study in which everything works; none if it has no framework there."""
+    try:
+        plan = resolve.plan(Options(study=study, size=size, device=device))
+    except UserError:
+        return set()
+    return {
+        table.entry
+        for table in plan.published.tables
+        if any(row.judgement for row in beside(table, _groups(plan, table)))
+    }
+
+
+def _groups(plan: RunPlan, table: PublishedTable) -> list[MeasuredGroup]:
+    """Return the groups of a plan that will have the quantity of a table, as if all of it had been measured."""
+    quantity = table.quantity
+    able = [group for group in plan.groups if group.protocol.rounds_max > 1 and _has(plan, group, quantity)]
+    if quantity in SCORES:
+        able = [group for group in able if len(_seeds(group, able)) >= LEAST_SEEDS]
+    if quantity == WEAK_SCALING:
+        return [_measured(group, _arms(group) + _singles(group, able), quantity) for group in able]
+    return [_measured(group, _passes(group, table) if quantity == NODES else _arms(group), quantity) for group in able]
+
+
+def _has(plan: RunPlan, group: Group, quantity: str) -> bool:
+    schedule = group.protocol.schedule
+    if quantity in TIMES_OF_EPOCHS or quantity == LOSS:
+        return schedule.epochs > 0
+    if quantity in SCORES:
+        return schedule.epochs > 0 and schedule.evaluate_epochs
+    if quantity in profiled.QUANTITIES:
+        return plan.profiles > 1
+    return group.graphs if quantity == NODES else True
+
+
+def _measured(group: Group, arms: list[MeasuredArm], quantity: str) -> MeasuredGroup:
+    case = group.cases[0]
+    return MeasuredGroup(
+        group.name, group.stands_for or f"{case.workload}:{case.preset}", case.task, case.batch, case.optimizer.name, arms,
+        lambda *_: SOME_RATIO, {}, conditions=of_plan(group), replaced=group.replaced, scores=quantity in SCORES,
+    )  # fmt: skip
+
+
+def _arms(group: Group) -> list[MeasuredArm]:
+    return [replace(arm_of(each.case, each.title), level=SOME_LEVEL) for each in group.variants]
+
+
+def _singles(group: Group, among: Sequence[Group]) -> list[MeasuredArm]:
+    """Return the single processes of other groups whose batch is that of one of this group's parts."""
+    first = group.cases[0]
+    batches = {first.batch // parts_of(case.strategy) for case in group.cases} - {first.batch}
+    others = [each for each in among if _but(each.cases[0]) == _but(first) and each.cases[0].batch in batches]
+    return [
+        replace(arm_of(each.case, each.title), level=SOME_LEVEL)
+        for other in others
+        for each in other.variants
+        if name_of(each.case.strategy) == SINGLE
+    ]
+
+
+def _but(case: Case) -> tuple[object, ...]:
+    """Return what has to be equal in two groups of which only the batch differs."""
+    sizes = {name: value for name, value in case.sizes.items() if name != "batch"}
+    return case.workload, case.preset, sizes, case.data, case.task, case.settings.device, case.settings.precision
+
+
+def _passes(group: Group, table: PublishedTable) -> list[MeasuredArm]:
+    """Return a variant for every choice of passes that documents speak of: counting a graph tries them all."""
+    sides = [side for each in table.statements for side in (each.first, each.second) if side]
+    choices = dict.fromkeys(side.settings[PASSES] for side in sides if PASSES in side.settings)
+    arms = [arm for arm in _arms(group) if PASSES in arm.settings][:1]
+    return [
+        replace(arm, key=f"{arm.key}/{choice}", settings={**arm.settings, PASSES: choice}) for arm in arms for choice in choices
+    ]  # fmt: skip
+
+
+def _seeds(group: Group, among: Sequence[Group]) -> set[int]:
+    """Return the seeds of the groups that differ from one in their seed alone."""
+    wanted = [replace(case, seed=0) for case in group.cases]
+    return {other.cases[0].seed for other in among if [replace(case, seed=0) for case in other.cases] == wanted}

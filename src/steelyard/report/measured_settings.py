@@ -1,0 +1,56 @@
+"""The settings that a group was measured with, in the terms in which documents state theirs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from steelyard.statistics.conditions import RANDOM, Conditions
+from steelyard_worker.case import TRAINING
+
+if TYPE_CHECKING:
+    from steelyard.results.record import Group, RunRecord
+    from steelyard_worker.case import Case
+
+SYNTHETIC = "synthetic"
+"""The name of data sets that tests draw."""
+
+
+def of_group(record: RunRecord, group: Group) -> Conditions:
+    """Return the settings of a group, which all its cases share, with the machine's devices and the frameworks' versions."""
+    names = _device(record, group.cases[0])
+    return replace(of_plan(group), device_names=names, versions=_versions(record, group))
+
+
+def of_plan(group: Group) -> Conditions:
+    """Return the settings that a group is to be measured with."""
+    case = group.cases[0]
+    rule = case.optimizer
+    name = str(case.data.get("name", ""))
+    trained: dict[str, Any] = {}
+    if case.task == TRAINING:
+        trained = {"optimizer": rule.name, "learning_rate": rule.learning_rate, "schedule": rule.schedule.summary}
+        trained |= {"momentum": rule.momentum} if rule.name == "sgd" else {}
+    return Conditions(
+        cells=(f"{case.workload}:{case.preset}",), devices=(case.settings.device,), precision=case.settings.precision,
+        batches=(case.batch,),
+        data=RANDOM if name in ("", SYNTHETIC) else name,
+        sizes={key: value for key, value in case.sizes.items() if key != "batch"},
+        epochs=group.protocol.schedule.epochs, **trained,
+    )  # fmt: skip
+
+
+def _device(record: RunRecord, case: Case) -> str:
+    host = record.host
+    found = {"cpu": [host.get("cpu_model", "")], "cuda": host.get("gpus", []), "ascend": host.get("npus", [])}
+    return ", ".join(dict.fromkeys(filter(None, found.get(case.settings.device, []))))
+
+
+def _versions(record: RunRecord, group: Group) -> str:
+    """Return such as `PyTorch 2.9.1, MXNet 1.9.1`: the versions that ran, where they are known."""
+    known = {
+        case.environment: f"{record.plan.frameworks[case.framework].title} {record.environments[case.environment]['version']}"
+        for case in group.cases
+        if case.environment in record.environments
+    }
+    return ", ".join(dict.fromkeys(known.values()))

@@ -1,0 +1,201 @@
+"""Under what a document measured and under what this run did: what differs, and so forbids a word on the two. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+KINDS = {"cpu": "CPU", "cuda": "NVIDIA GPU", "ascend": "Ascend NPU"}
+"""Kinds of devices, as the settings of a case name them, in words."""
+
+RANDOM = "random data"
+"""The data of batches that were drawn and not read."""
+
+ALL, EACH = "all devices", "each device"
+"""Of what a document's batch is, where it used several devices."""
+
+NOT_KEPT = "the record is of an older version, which did not keep the document's settings"
+NOT_THE_DOCUMENTS = "a network that the document did not measure"
+ANOTHER_DEVICE = "another kind of device"
+# Where settings of trainings differ, scores do as well; times do not.
+OF_SCORES = ("optimizer", "learning_rate", "momentum", "schedule", "epochs")
+WORDS = {"learning_rate": "learning rate"}
+
+
+ASKED = {
+    "devices": "device", "batches": "batch", "precision": "precision", "data": "data", "learning_rate": "learning rate",
+    "epochs": "epochs", "versions": "versions",
+}  # fmt: skip
+"""What a reader needs to repeat a measurement, in words."""
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """The settings of measurements. An empty one is not stated, or not known.
+
+    cells: the networks, as workload:preset; empty: any. devices: kinds of devices, as cases name them. device_names and versions:
+    of the devices and the software, in words. batches: samples per step; several where a statement is about all of them.
+    batch_of: `EACH` or `ALL` where a batch is said to be of each of several devices, or of all; empty: not stated.
+    data: the data set, or `RANDOM`. sizes: of the network and its input, such as the length of sequences, by name; a list allows
+    each of its values. optimizer,
+    learning_rate (of the first step), momentum, schedule ("constant" or what it does), epochs: of trainings.
+    assumed: names of fields, and of sizes, that the document does not state and that are assumed.
+    """
+
+    cells: tuple[str, ...] = ()
+    devices: tuple[str, ...] = ()
+    device_names: str = ""
+    versions: str = ""
+    precision: str = ""
+    batches: tuple[int, ...] = ()
+    batch_of: str = ""
+    data: str = ""
+    sizes: dict[str, Any] = field(default_factory=dict)
+    optimizer: str = ""
+    learning_rate: float | None = None
+    momentum: float | None = None
+    schedule: str = ""
+    epochs: int = 0
+    assumed: tuple[str, ...] = ()
+
+    def over(self, below: Conditions) -> Conditions:
+        """Return these conditions, with those below them where these are empty."""
+        names = {each.name for each in fields(Conditions)} - {"sizes", "assumed"}
+        own = {name for name in names if getattr(self, name) not in ((), "", 0, None)}
+        values = {name: getattr(self if name in own else below, name) for name in names}
+        kept = [name for name in below.assumed if name not in own and name not in self.sizes]
+        sizes = {**below.sizes, **self.sizes}
+        return Conditions(**values, sizes=sizes, assumed=tuple(dict.fromkeys((*kept, *self.assumed))))
+
+    @property
+    def not_stated(self) -> list[str]:
+        """The names of the settings that this does not have, in words."""
+        return [word for name, word in ASKED.items() if getattr(self, name) in ((), "", 0, None)]
+
+    def parts(self, assumed: bool = False) -> list[str]:
+        """Return the settings that are stated, or those that are assumed, each in a few words, such as `batch 64`."""
+        known = {
+            "device_names": self.device_names or _kinds(self),
+            "batches": self._batch,
+            "precision": self.precision, "data": self.data,
+            **{name: f"{name} {_numbers(_list(value))}" for name, value in self.sizes.items()},
+            "optimizer": self.optimizer, "learning_rate": _named("learning rate", self.learning_rate),
+            "momentum": _named("momentum", self.momentum), "schedule": f"schedule {self.schedule}" if self.schedule else "",
+            "epochs": f"{self.epochs} epochs" if self.epochs else "", "versions": self.versions,
+        }  # fmt: skip
+        return [text for name, text in known.items() if text and (name in self.assumed) == assumed]
+
+    @property
+    def _batch(self) -> str:
+        of = f" of {self.batch_of}" if self.batch_of else ""
+        return f"batch {_numbers(self.batches)}{of}" if self.batches else ""
+
+    @property
+    def text(self) -> str:
+        """All of it in one line: what is stated, what is assumed, and what is not stated."""
+        parts = [("", self.parts()), ("assumed: ", self.parts(assumed=True)), ("not stated: ", self.not_stated)]
+        return "; ".join(f"{head}{', '.join(found)}" for head, found in parts if found)
+
+
+def common(several: Sequence[Conditions]) -> Conditions:
+    """Return the settings that several have in common; empty where they differ."""
+    first = several[0]
+    alike = {
+        each.name: getattr(first, each.name)
+        for each in fields(Conditions)
+        if all(getattr(other, each.name) == getattr(first, each.name) for other in several)
+    }
+    return Conditions(**alike)
+
+
+def differences(
+    said: Conditions | None, here: Conditions, parts: int = 1, usual: dict[str, Any] | None = None, scores: bool = False
+) -> tuple[str, ...]:
+    """Return what differs between the settings of a document and those measured here; empty: a word may be given.
+
+    `said`: None where the record does not have them. `parts`: the devices or ranks of what is compared. `usual`: the published
+    preset's values of the sizes that are others here. `scores`: what trainings reached is compared, so that their
+    settings count, too. What the document does not state, and what it would need for that, is no difference.
+    """
+    if said is None:
+        return (NOT_KEPT,)
+    found = [_device(said, here), *_network(said, here, usual or {}), _batch(said, here, parts)]
+    found += [_plain("precision", said, here), _data(said, here)]
+    found += [_plain(name, said, here) for name in OF_SCORES] if scores else []
+    return tuple(filter(None, found))
+
+
+def allowed_batches(said: Conditions, parts: int) -> tuple[int, ...]:
+    """Return the batches, of all parts together, that are the document's: both readings where it does not say which it means."""
+    of_each = tuple(batch * parts for batch in said.batches)
+    if said.batch_of == EACH:
+        return of_each
+    return said.batches if said.batch_of == ALL else tuple(dict.fromkeys((*said.batches, *of_each)))
+
+
+def _device(said: Conditions, here: Conditions) -> str:
+    if not said.devices or set(here.devices) <= set(said.devices):
+        return ""
+    return f"{ANOTHER_DEVICE} ({_kinds(here)} instead of {_kinds(said)})"
+
+
+def _kinds(found: Conditions) -> str:
+    return " or ".join(KINDS.get(each, each) for each in found.devices)
+
+
+def _network(said: Conditions, here: Conditions, usual: dict[str, Any]) -> list[str]:
+    """Return that another network was measured, or which of its sizes differ; those of another network say nothing."""
+    if said.cells and not set(here.cells) & set(said.cells):
+        return [f"another size of the network ({', '.join(here.cells)} instead of {' or '.join(said.cells)})"]
+    wanted = {name: [value] for name, value in usual.items() if name != "batch"}
+    wanted |= {name: _list(value) for name, value in said.sizes.items()}
+    return [
+        f"{name} {_text(here.sizes[name])} instead of {_numbers(allowed)}{_assumed(name, said)}"
+        for name, allowed in wanted.items()
+        if name in here.sizes and here.sizes[name] not in allowed
+    ]
+
+
+def _batch(said: Conditions, here: Conditions, parts: int) -> str:
+    allowed = allowed_batches(said, parts)
+    if not allowed or set(here.batches) <= set(allowed):
+        return ""
+    return f"batch {_numbers(here.batches)} instead of {_numbers(allowed)}{_assumed('batches', said)}"
+
+
+def _data(said: Conditions, here: Conditions) -> str:
+    if not said.data or here.data == said.data:
+        return ""
+    return RANDOM if here.data == RANDOM else f"{here.data} instead of {said.data}{_assumed('data', said)}"
+
+
+def _plain(name: str, said: Conditions, here: Conditions) -> str:
+    wanted, found = getattr(said, name), getattr(here, name)
+    if wanted in ("", 0, None) or wanted == found or (name == "momentum" and here.optimizer != "sgd"):
+        return ""
+    shown = _text(found) if found not in ("", 0, None) else "none"
+    return f"{WORDS.get(name, name)} {shown} instead of {_text(wanted)}{_assumed(name, said)}"
+
+
+def _list(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, (list, tuple)) else [value]
+
+
+def _named(word: str, value: float | None) -> str:
+    return f"{word} {value:g}" if value is not None else ""
+
+
+def _assumed(name: str, said: Conditions) -> str:
+    return " (assumed)" if name in said.assumed else ""
+
+
+def _numbers(found: Sequence[Any]) -> str:
+    *most, last = map(_text, found or ["nothing"])
+    return f"{', '.join(most)} or {last}" if most else last
+
+
+def _text(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value).lower() if isinstance(value, bool) else str(value)
