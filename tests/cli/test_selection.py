@@ -80,7 +80,7 @@ def test_an_unknown_argument_ends_with_two(capsys: pytest.CaptureFixture[str]) -
 def test_options_of_the_selection_are_fields_of_options() -> None:
     """What is parsed and then dropped would be an option without effect."""
     chosen = set(vars(arguments("certify"))) - {"module", "command", "version"}
-    apart = {"all", "full", "fresh", "json", "plain", "runs", "silence_s"}
+    apart = {"all", "full", "fresh", "json", "plain", "runs", "silence_s", "wait_minutes", "no_wait"}
     assert chosen - {field.name for field in fields(Options)} <= apart
 
 

@@ -32,6 +32,11 @@ QUANTITIES = (
 SIGN_OF_LIFE = "where there is none for 30 s, one says that the command goes on"
 RUNS = _value("--runs", "DIR", "folder that holds the runs")
 PLAIN = _flag("--plain", f"print plain lines instead of the live view; {SIGN_OF_LIFE}")
+WAIT = [
+    _value("--wait", "MINUTES", "wait no longer than this for other commands on this machine (default: until it is free)",
+           type=values.wait_minutes, dest="wait_minutes"),
+    _flag("--no-wait", "end at once with one sentence if another command uses this machine"),
+]  # fmt: skip
 FRAMEWORKS = _several(
     "--frameworks", "DIR", "folder with frameworks of your own", type=values.folder, dest="framework_folders"
 )
@@ -108,6 +113,7 @@ GROUPS: dict[str, dict[str, list[Argument]]] = {
         _value("--nodes", "fingerprint=HEX", "which nodes of a cluster measure (default: the kind that most nodes are of)",
                type=values.fingerprint),
         _value("--resume", "RUN", "continue an interrupted run: its name, or 'latest', the last one with a finished process"),
+        *WAIT,
         RUNS,
         _value("--store", "URL", "afterwards, bring this shared store up to date with the folder of runs: "
                "postgresql://HOST/DATABASE"),
@@ -119,6 +125,7 @@ GROUPS: dict[str, dict[str, list[Argument]]] = {
         _flag("--full", "certify the published presets: one step of a small synthetic batch, 131,072 elements of each large "
               "tensor; slow"),
         _flag("--fresh", "ignore stored certificates and references"),
+        *WAIT,
         RUNS,
         _value("--silence", "SECONDS", "stop a worker that writes no event for this long (default 600, with --full 3600)",
                type=values.silence, dest="silence_s"),
@@ -162,6 +169,7 @@ GROUPS: dict[str, dict[str, list[Argument]]] = {
                  dest="modes"),
         _several("--knob", "KNOB=VALUE[,VALUE]", "a knob and its values to try; may be repeated", dest="knobs"),
         _value("--minutes", "N", "time limit of search and rounds (default 15); certificates come on top", type=values.minutes),
+        *WAIT,
         PLAIN,
     ]},
     "explain": {"": [
@@ -172,6 +180,7 @@ GROUPS: dict[str, dict[str, list[Argument]]] = {
                "profile N processes of each contender; values of several have intervals (default: the run's, at least 1)",
                type=values.taken_profiles),
         _flag("--fresh", "take profiles again that exist already"),
+        *WAIT,
         PLAIN,
     ]},
     "compare": {"": [

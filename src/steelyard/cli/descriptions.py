@@ -9,6 +9,8 @@ time limit of the study. It prints a table of verdicts and writes one self-conta
 printed is the path of that page.
 
 Press Ctrl-C to stop: the results of finished processes are stored, and --resume continues from there.
+While another steelyard command measures or certifies on this machine, a run waits and says whose it is; --wait and
+--no-wait limit that.
 
 exit codes:
   0    every contender has a result

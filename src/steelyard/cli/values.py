@@ -37,6 +37,11 @@ def minutes(text: str) -> float:
     return _number(text, "--minutes", ranges.MINUTES, f"a number of {ranges.MINUTES.words}")
 
 
+def wait_minutes(text: str) -> float:
+    """Read a number of minutes; 0 means not to wait."""
+    return _number(text, "--wait", ranges.MINUTES, f"a number of {ranges.MINUTES.words}")
+
+
 def silence(text: str) -> float:
     """Read a number of seconds."""
     return _number(text, "--silence", SILENCE, f"a number of seconds of {SILENCE.words}")

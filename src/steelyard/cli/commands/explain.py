@@ -4,7 +4,7 @@ import argparse
 from contextlib import closing
 
 from steelyard.cli.commands import run as run_command
-from steelyard.cli.commands import selection
+from steelyard.cli.commands import selection, waiting
 from steelyard.errors import UserError, nearest
 from steelyard.files import paths
 from steelyard.plan.run_plan import RunPlan, Variant
@@ -17,6 +17,7 @@ def execute(arguments: argparse.Namespace) -> int:
     from steelyard import run as runs
     from steelyard.report import explained_lines
 
+    limit_s = waiting.limit_s(arguments)
     folder = run_folders.find(selection.runs_of(arguments), arguments.run)
     if not trials.has_finished(folder):
         advice = f"Continue it with: steelyard run --resume {paths.named(folder)}"
@@ -25,7 +26,8 @@ def execute(arguments: argparse.Namespace) -> int:
     wanted = _wanted(folder.name, plan, arguments.results)
     selection.check_cache()
     with closing(selection.screen_of(arguments)) as screen:
-        runs.explain(plan, folder, screen, wanted, arguments.profiles or max(1, plan.profiles), fresh=arguments.fresh)
+        processes = arguments.profiles or max(1, plan.profiles)
+        runs.explain(plan, folder, screen, wanted, processes, arguments.fresh, limit_s)
     found = report.view(folder)
     made = explained_lines.show(found, {variant.case.id for variant in wanted})
     print(report.write(found))

@@ -15,6 +15,7 @@ from typing import Any
 from steelyard.console import Screen
 from steelyard.errors import ResumableError, UserError
 from steelyard.files import paths
+from steelyard.host.exclusive import StoppedWaiting
 from steelyard.plan.options import Options
 from steelyard.plan.run_plan import RunPlan
 from steelyard.results import record, run_folders
@@ -40,7 +41,8 @@ def runs_of(arguments: argparse.Namespace) -> Path:
 def begun(plan: RunPlan, root: Path, name: str) -> Iterator[Path]:
     """Create a run folder with the record of a run that the block carries out.
 
-    If the run is refused before its first process, the folder is removed, unless the user can continue the run.
+    If the run is refused before its first process, or stopped while it waits for its turn, the folder is removed, unless the
+    user can continue the run.
     """
     from steelyard.measure.launch import worker_hash
     from steelyard.results import removal
@@ -52,7 +54,7 @@ def begun(plan: RunPlan, root: Path, name: str) -> Iterator[Path]:
         yield folder
     except ResumableError:
         raise
-    except UserError:
+    except (UserError, StoppedWaiting):
         removal.discard(folder)
         raise
 

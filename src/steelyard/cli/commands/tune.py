@@ -12,14 +12,21 @@ from steelyard.results import run_folders
 
 MINUTES = 15.0
 LEAST_MINUTES = 0.5
-OWN = {"workload": "--workload", "modes": "--mode", "knobs": "--knob", "minutes": "--minutes"}
+OWN = {
+    "workload": "--workload",
+    "modes": "--mode",
+    "knobs": "--knob",
+    "minutes": "--minutes",
+    "wait_minutes": "--wait",
+    "no_wait": "--no-wait",
+}
 """Arguments that only a search has, as they are typed."""
 
 
 def check(arguments: argparse.Namespace) -> None:
     """Reject arguments that contradict each other."""
     if not arguments.tune:
-        given = [typed for name, typed in OWN.items() if getattr(arguments, name) is not None]
+        given = [typed for name, typed in OWN.items() if getattr(arguments, name) not in (None, False)]
         if given:
             raise UserError(f"{given[0]} needs --tune FRAMEWORK.")
     elif arguments.goals or arguments.steps or arguments.epochs or arguments.thresholds:
