@@ -159,6 +159,7 @@ GROUPS: dict[str, dict[str, list[Argument]]] = {
         _value("--epochs", "N", "the same as a number of epochs", type=values.epochs, default=0),
         _value("--threshold", "VALUE[,VALUE]", "values of the test metric that a training must reach (default: those of the run)",
                type=values.thresholds, dest="thresholds", default=()),
+        _flag("--any", "choose among retired frameworks, too (default: only those that are still maintained)"),
         _value("--run", None, "the run to choose from (default: the latest)", default="latest"),
         RUNS,
         _flag("--json", "print the answers as JSON"),
