@@ -33,7 +33,7 @@ def planned(options: Options) -> tuple[RunPlan, str]:
 
 
 def _planned(options: Options) -> tuple[RunPlan, str]:
-    known = workloads.find(options.workload_folders)
+    known = workloads.find(options.workload_folders, options.workloads)
     study = resolve.requested_study(options, known)
     for held in study.published:
         known_quantities = quantities.QUANTITIES | profiled.QUANTITIES | {quantities.NODES: None}

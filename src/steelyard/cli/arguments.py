@@ -143,6 +143,7 @@ GROUPS: dict[str, dict[str, list[Argument]]] = {
         _value("--minutes", "N", "time to ask for (default 60)", type=values.minutes, default=60.0),
         _value("--runs", "DIR", "folder for the record, on a disk that all nodes share (default steelyard-runs)",
                default="steelyard-runs"),
+        _flag("--json", "print the script and what it asks for as JSON"),
     ]},
     "report": {"": [
         _value("run", None, "name of a run (default: the latest)", nargs="?", default="latest"),
@@ -150,7 +151,7 @@ GROUPS: dict[str, dict[str, list[Argument]]] = {
                default="step time"),
         RUNS,
         _flag("--json", "print the result as JSON"),
-        _value("--output", "FILE", "write the page to this file instead of the run's folder"),
+        _value("--output", "FILE", "write the page to this file instead of the run's folder", type=values.page),
     ]},
     "advise": {"": [
         _several("--for", "GOAL[=WEIGHT]", "what matters to you, and how much (default 1); may be repeated", type=values.goal,
@@ -182,6 +183,7 @@ GROUPS: dict[str, dict[str, list[Argument]]] = {
                type=values.taken_profiles),
         _flag("--fresh", "take profiles again that exist already"),
         *WAIT,
+        _flag("--json", "print the breakdowns as JSON"),
         PLAIN,
     ]},
     "compare": {"": [
@@ -193,7 +195,7 @@ GROUPS: dict[str, dict[str, list[Argument]]] = {
         _value("--run", None, "the run that holds both results (default: the latest)", default="latest"),
         RUNS,
         _flag("--json", "print the comparison as JSON"),
-        _value("--output", "FILE", "of runs side by side: write a page to this file as well"),
+        _value("--output", "FILE", "of runs side by side: write a page to this file as well", type=values.page),
     ]},
     "list": {"": [
         _value("what", None, "what to list",
@@ -211,6 +213,7 @@ GROUPS: dict[str, dict[str, list[Argument]]] = {
         _value("--into", "DIR", "parent folder (default: the current folder)", default="."),
         _several("-f --framework", "NAME", "framework to write an implementation for; may be repeated (default: the two that are "
                  "preferred as float64 references)", dest="frameworks"),
+        _flag("--json", "print the folder and the next commands as JSON"),
     ]},
     "env": {"": [
         _value("action", None, "what to do", choices=("create", "list", "remove")),
@@ -227,7 +230,7 @@ GROUPS: dict[str, dict[str, list[Argument]]] = {
         RUNS,
         _value("--store", "URL", "read a shared store instead of the folder of runs: postgresql://HOST/DATABASE"),
         _flag("--json", "print the lines and their changes as JSON; no page is written"),
-        _value("--output", "FILE", "write the page to this file instead of the folder of runs"),
+        _value("--output", "FILE", "write the page to this file instead of the folder of runs", type=values.page),
     ]},
     "merge": {"": [
         _value("sources", "FOLDER", "a folder of runs, the folder of one run, or a shared store: postgresql://HOST/DATABASE",

@@ -29,8 +29,14 @@ def execute(arguments: argparse.Namespace) -> int:
         processes = arguments.profiles or max(1, plan.profiles)
         runs.explain(plan, folder, screen, wanted, processes, arguments.fresh, limit_s)
     found = report.view(folder)
-    made = explained_lines.show(found, {variant.case.id for variant in wanted})
-    print(report.write(found))
+    ids = {variant.case.id for variant in wanted}
+    if arguments.json:
+        values = explained_lines.as_dict(found, ids, report.write(found))
+        selection.print_json(values)
+        made = any(each["profile"] for comparison in values["comparisons"] for each in comparison["contenders"])
+    else:
+        made = explained_lines.show(found, ids)
+        print(report.write(found))
     return 0 if made else 1
 
 
