@@ -90,7 +90,9 @@ def shares(found: list[Entry]) -> list[Share]:
 
 def prune(runs: Path) -> list[Entry]:
     """Remove what nothing uses, and return it. UserError: a run is in progress, or something cannot be removed."""
-    with exclusive.use(lambda _: None, wait=False, of_machine=False) as alone:
+    with exclusive.use(
+        lambda _: None, exclusive.Patience(beside=True), command="steelyard cache prune", of_machine=False
+    ) as alone:
         if not alone or any(run_folders.in_use(runs / name) for name in run_folders.names(runs)):
             raise UserError("A run is in progress, so nothing was removed from the cache. Wait until it has ended.")
         unused = [entry for entry in entries(runs) if not entry.used]

@@ -5,6 +5,8 @@ from pathlib import Path
 
 from steelyard import environments, host
 from steelyard.catalog import workloads
+from steelyard.certificates import gate
+from steelyard.certificates.processes import PROCESSES_AT_ONCE
 from steelyard.errors import UserError, named
 from steelyard.inputs import case_inputs
 from steelyard.inputs.data import training_samples
@@ -35,7 +37,7 @@ def planned(options: Options) -> tuple[RunPlan, str]:
 
 
 def _planned(options: Options) -> tuple[RunPlan, str]:
-    known = workloads.find(options.workload_folders)
+    known = workloads.find(options.workload_folders, options.workloads)
     study = resolve.requested_study(options, known)
     for held in study.published:
         known_quantities = dict.fromkeys((*quantities.QUANTITIES, *profiled.QUANTITIES, *OTHER_QUANTITIES))
@@ -98,6 +100,25 @@ def _check_machine(plan: RunPlan) -> None:
             )
     memory.check(plan)
     case_inputs.check(plan)
+
+
+def leaves_half_of_memory(plan: RunPlan) -> bool:
+    """Report whether the certificates of a plan need at most half of the free memory, so that others can be made beside them.
+
+    Estimated as if the largest process computed in float64, as references do, and as many of its size ran at once as may.
+    """
+    largest = max(
+        (
+            gate.needed_bytes(
+                replace(each.case, settings=replace(each.case.settings, precision="float64")),
+                workloads.described(Path(plan.workload_folders[each.case.workload]), each.case.sizes),
+            )
+            for each in plan.variants
+        ),
+        default=0,
+    )
+    at_once = min(PROCESSES_AT_ONCE, host.usable_cores())
+    return at_once * largest <= host.available_memory_bytes() / 2
 
 
 def feasible(plan: RunPlan) -> RunPlan:

@@ -1,13 +1,15 @@
 """All stages of a run, in order: from the plan to the report."""
 
 import json
-from collections.abc import Callable, Collection, Iterator
+import math
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from steelyard import host, report
+from steelyard import fitting, host, report
+from steelyard.catalog import frameworks
 from steelyard.certificates import certification, dumps
 from steelyard.certificates.method import Scope
 from steelyard.cluster import place as cluster
@@ -18,6 +20,7 @@ from steelyard.environments.arriving import already
 from steelyard.errors import UserError
 from steelyard.files import atomic
 from steelyard.host import Machine, exclusive
+from steelyard.host.exclusive import Patience
 from steelyard.inputs import case_inputs
 from steelyard.inputs.case_inputs import CaseInputs
 from steelyard.measure import communication, graphs, peak, profiles, reuse, rounds, search
@@ -30,49 +33,61 @@ from steelyard.results.round_results import RoundResults
 from steelyard.results.store import Store
 
 
-def run(plan: RunPlan, folder: Path, screen: Screen, nodes: Choice | None = None) -> Path:
+def run(plan: RunPlan, folder: Path, screen: Screen, nodes: Choice | None = None, limit_s: float = math.inf) -> Path:
     """Carry out a plan in a run folder and return the path of the report. `nodes`: of a cluster; None: on this machine.
 
-    If the folder holds results of an interrupted run, only the missing processes are run.
+    If the folder holds results of an interrupted run, only the missing processes are run. `limit_s`: how long it waits for
+    others on this machine (Busy, StoppedWaiting).
     """
     with run_folders.claim(folder):
         if nodes:
             with _working(folder, measuring=True) as durations:
                 _measure_on(nodes, plan, folder, screen, durations)
         else:
-            _run_here(plan, folder, screen)
+            # A limit is given by the user now, --no-guard may be that of a run to be continued.
+            beside = not plan.options.guard and math.isinf(limit_s)
+            _run_here(plan, folder, screen, Patience(limit_s, beside))
         screen.stage("Report")
         return report.write(report.view(folder))
 
 
-def _run_here(plan: RunPlan, folder: Path, screen: Screen) -> None:
+def _run_here(plan: RunPlan, folder: Path, screen: Screen, patience: Patience) -> None:
     case_inputs.inspect(plan, case_inputs.OPENED_BEFORE_WAITING)
-    with (
-        _working(folder, measuring=True) as durations,
-        exclusive.use(_waiting(screen) if plan.options.guard else screen.say, plan.options.guard, folder.name) as alone,
-    ):
+    # The state changes after the wait: a run that is stopped while it waits is as it was.
+    with _turn(folder, screen, patience) as alone, _working(folder, measuring=True) as durations:
         if not alone:
             record.update(folder, shared_machine=True)
         _measure(plan, folder, screen, durations)
 
 
-def _waiting(screen: Screen) -> Callable[[str], None]:
-    """Return what is told that this command waits for another run."""
+@contextmanager
+def _turn(folder: Path, screen: Screen, patience: Patience, shared: bool = False, command: str = "") -> Iterator[bool]:
+    """Take a turn of this machine, and show that this command waits for it."""
 
     def tell(sentence: str) -> None:
         screen.say(sentence)
-        name = exclusive.holder()
-        screen.waiting("" if name == exclusive.OTHER else name)
+        if not patience.beside:
+            name = exclusive.holder()
+            screen.waiting("" if name == exclusive.OTHER else name)
 
-    return tell
+    command = command or record.read(folder).command
+    with exclusive.use(tell, patience, folder.name, command, shared=shared) as alone:
+        yield alone
 
 
 def certify(
-    plan: RunPlan, folder: Path, screen: Screen, fresh: bool = False, scope: Scope | None = None
-) -> dict[str, dict[str, Any]]:
-    """Certify without measuring; returns the certificates by case id."""
+    plan: RunPlan, folder: Path, screen: Screen, fresh: bool = False, scope: Scope | None = None,
+    limit_s: float = math.inf,
+) -> dict[str, dict[str, Any]]:  # fmt: skip
+    """Certify without measuring; returns the certificates by case id. `limit_s`: as of `run`."""
     case_inputs.inspect(plan, case_inputs.OPENED_BEFORE_WAITING)
-    with run_folders.claim(folder), _working(folder) as durations, exclusive.use(_waiting(screen), name=folder.name):
+    # Another command may be reading the references that `fresh` replaces; at full size a process may need the whole memory.
+    shared = not fresh and not (scope and scope.sample) and fitting.leaves_half_of_memory(plan)
+    with (
+        run_folders.claim(folder),
+        _turn(folder, screen, Patience(limit_s), shared),
+        _working(folder) as durations,
+    ):
         session = _prepare(plan, folder, screen, durations)
         try:
             return _certified(session, fresh, scope)[1]
@@ -81,13 +96,20 @@ def certify(
 
 
 def explain(
-    plan: RunPlan, folder: Path, screen: Screen, wanted: Collection[Variant], processes: int, fresh: bool = False
-) -> None:
-    """Take the profiles of variants of a finished run that are missing of so many processes; with `fresh` all of them."""
+    plan: RunPlan, folder: Path, screen: Screen, wanted: Collection[Variant], processes: int, fresh: bool = False,
+    limit_s: float = math.inf,
+) -> None:  # fmt: skip
+    """Take the profiles of variants of a finished run that are missing of so many processes; with `fresh` all of them.
+
+    `limit_s`: as of `run`.
+    """
     missing = profiles.missing(folder, wanted, plan.seed, processes, fresh)
     if not missing:
         return
-    with run_folders.claim(folder), exclusive.use(_waiting(screen), name=folder.name):
+    # A scripted clock is not disturbed, but its processes would disturb those that are timed.
+    shared = all(frameworks.framework(each.variant.case.framework).scripted for each in missing)
+    command = f"steelyard explain --run {folder.name}"
+    with run_folders.claim(folder), _turn(folder, screen, Patience(limit_s), shared, command):
         session = _session(plan, folder, screen, Durations())
         screen.stage("Profiles")
         profiles.take(session, missing, processes)

@@ -126,7 +126,7 @@ def test_runs_with_another_cache_do_not_keep_what_this_one_does_not_use(
 ) -> None:
     unused = entry(folder / "weights" / KEYS[0])
     monkeypatch.setenv(machine_lock.VARIABLE, str(tmp_path))
-    lock = machine_lock.MachineLock()
+    lock = machine_lock.machine_lock()
     assert lock.acquire()
     assert [each.path for each in cache.prune(tmp_path / "runs")] == [unused]
     lock.release()

@@ -257,6 +257,13 @@ def test_a_number_of_thousands_of_digits_is_refused(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize("opened", ["x = " + "[" * 5000, "x" + ".x" * 5000 + " = 1", "x = " + "{x=" * 5000])
+def test_a_file_that_is_nested_too_deeply_is_refused(tmp_path: Path, opened: str) -> None:
+    assert _error_message(tmp_path / "mine.toml", f"{STUDY}\n{opened}\n", lambda path: studies.study(str(path))) in (
+        f"{tmp_path / 'mine.toml'}: lists or tables are nested too deeply. Write fewer of them inside each other.",
+    )
+
+
 def test_the_included_studies_are_valid() -> None:
     assert "first-look" in studies.all_studies()
 
@@ -326,3 +333,34 @@ def test_a_weight_decay_of_no_trained_tensor_is_refused(kind: str, frozen: bool,
     workload = workloads.parse(folder / "spec.toml")
     with pytest.raises(UserError, match=re.escape(why)):
         workload.optimizer(workload.presets["small"])
+
+
+@pytest.fixture
+def one_broken(tmp_path: Path) -> Path:
+    """A folder with a workload, and another whose spec.toml has a mistake."""
+    for name in ("good", "bad"):
+        shutil.copytree(Path(__file__).parents[1] / "workloads" / "line", tmp_path / name)
+        spec = tmp_path / name / "spec.toml"
+        spec.write_text(spec.read_text().replace('name = "line"', f'name = "{name}"', 1))
+    (tmp_path / "bad" / "spec.toml").write_text("name = [")
+    return tmp_path
+
+
+def test_a_broken_specification_does_not_keep_others_from_being_used(
+    one_broken: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for _ in range(2):
+        found = workloads.find([one_broken], asked=("good:small",))
+        assert "good" in found
+        assert "bad" not in found
+    (said,) = capsys.readouterr().err.splitlines()
+    assert said.startswith(f"steelyard: {one_broken / 'bad' / 'spec.toml'}: not valid TOML: ")
+    assert said.endswith(f"The workload in {one_broken / 'bad'} is left out until then.")
+
+
+@pytest.mark.parametrize("asked", ["bad", "bad:tiny"])
+def test_a_broken_specification_is_refused_if_it_is_asked_for(one_broken: Path, asked: str) -> None:
+    with pytest.raises(UserError, match=r"bad/spec\.toml: not valid TOML"):
+        workloads.find([one_broken], asked=(asked,))
+    with pytest.raises(UserError, match=r"bad/spec\.toml: not valid TOML"):
+        workloads.find([one_broken / "bad"])

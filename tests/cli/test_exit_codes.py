@@ -132,7 +132,9 @@ def test_certify_says_whether_all_some_or_none_were_certified(
     monkeypatch.setattr(certify.record, "read", lambda folder: SimpleNamespace(plan=SimpleNamespace(by_id=names)))
     monkeypatch.setattr(certify.selection, "begun", lambda *_: nullcontext(tmp_path))
     monkeypatch.setenv("STEELYARD_CACHE", str(tmp_path / "cache"))
-    arguments = argparse.Namespace(runs=str(tmp_path), json=False, plain=True, fresh=False)
+    arguments = argparse.Namespace(
+        runs=str(tmp_path), json=False, plain=True, fresh=False, no_wait=False, wait_minutes=None
+    )
     assert certify.execute(arguments) == code
 
 

@@ -15,7 +15,7 @@ import pytest
 from steelyard.cli.arguments import parser
 from steelyard.cli.commands import selection
 from steelyard.cli.live import LiveScreen
-from steelyard.cli.main import COMMANDS
+from steelyard.cli.main import COMMANDS, main
 from steelyard.console import Screen
 from steelyard.errors import ResumableError, UserError
 from steelyard.plan import resolve
@@ -70,6 +70,35 @@ def test_every_command_names_its_module_and_explains_its_arguments(
     assert "None" not in shown
 
 
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_prints_json_for_scripts(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        arguments(command, "--help")
+    assert "--json" in capsys.readouterr().out
+
+
+def test_a_script_and_a_new_workload_are_plain_values_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["slurm-script", "--nodes", "3", "--minutes", "7.5", "--json", "--", "first-look"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["nodes"], found["minutes"]) == (3, 8)
+    assert found["script"].startswith("#!")
+    assert main(["new", "workload", "mine", "--into", str(tmp_path), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["folder"] == str(tmp_path / "mine")
+    assert {"spec.toml", "network.py"} <= set(found["files"])
+    assert all((tmp_path / "mine" / name).is_file() for name in found["files"])
+    assert found["certify"] == f"steelyard certify --workloads {tmp_path} -w mine:tiny"
+
+
+@pytest.mark.parametrize("command", ["report", "history", "compare"])
+def test_a_page_is_not_written_to_a_file_of_another_kind(command: str) -> None:
+    more = ("a", "b") if command == "compare" else ()
+    for name in ("x.csv", "x", "x.json", "x.html.csv"):
+        with pytest.raises(UserError, match=rf"--output {name}: a page is HTML, so its name must end with \.html\."):
+            arguments(command, *more, "--output", name)
+    assert arguments(command, *more, "--output", "x.HTML").output == "x.HTML"
+
+
 def test_an_unknown_argument_ends_with_two(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises((SystemExit, UserError)) as ended:
         arguments("run", "--frobnicate")
@@ -80,7 +109,7 @@ def test_an_unknown_argument_ends_with_two(capsys: pytest.CaptureFixture[str]) -
 def test_options_of_the_selection_are_fields_of_options() -> None:
     """What is parsed and then dropped would be an option without effect."""
     chosen = set(vars(arguments("certify"))) - {"module", "command", "version"}
-    apart = {"all", "full", "fresh", "json", "plain", "runs", "silence_s"}
+    apart = {"all", "full", "fresh", "json", "plain", "runs", "silence_s", "wait_minutes", "no_wait"}
     assert chosen - {field.name for field in fields(Options)} <= apart
 
 

@@ -40,6 +40,27 @@ def test_a_goal_that_the_run_cannot_answer_names_the_run_that_can(copied: Finish
     assert "--protocol epochs:5 --threshold 0.9`" in " ".join(out.split())
 
 
+def test_a_run_without_certificates_says_why_nothing_is_chosen(
+    uncertified: Finished, cli: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STEELYARD_RUNS", str(uncertified.data_folder))
+    code, out, _ = cli("advise")
+    assert code == 1
+    assert "has no certificate" in out
+    assert "start the run again without --no-certify" in " ".join(out.split())
+
+
+def test_retired_frameworks_are_chosen_only_if_asked_for(copied: Finished, cli: CommandLine) -> None:
+    path = copied.folder / "run.json"
+    known = json.loads(path.read_text())
+    known["plan"]["frameworks"]["dummy"]["maintained"] = False
+    path.write_text(json.dumps(known))
+    text = " ".join(cli("advise")[1].split())
+    assert "Only Fake is left" in text
+    assert "Dummy (step_us 10000) (retired) and Fake are practically the same" not in text
+    assert "Only Fake is left" not in " ".join(cli("advise", "--any")[1].split())
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [

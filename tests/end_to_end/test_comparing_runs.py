@@ -26,8 +26,13 @@ def test_two_results_of_a_run_are_compared_and_ambiguous_or_unknown_names_are_re
     code, out, _ = cli("compare", *full)
     assert code == 0
     assert "1.20x" in out
+    assert out.startswith(f"In run {measured.folder.name}:\n")
     _, out, _ = cli("compare", *full, "--json")
     (finding,) = json.loads(out)
+    assert finding["run"] == measured.folder.name
+    assert finding["ratio_of"] == "time per step of Fake / time per step of Dummy, step_us 12000"
+    assert finding["value_a"] / finding["value_b"] == pytest.approx(finding["ratio"])
+    assert finding["unit"] == "ns"
     assert finding["ratio"] == pytest.approx(10 / 12, rel=1e-12)
     assert "'dummy' could be any of dummy/scripted,step_us=10000, dummy/scripted,step_us=12000" in cli.error(
         "compare", "fake", "dummy"
@@ -45,6 +50,17 @@ def test_two_runs_are_compared_result_by_result(copied: Finished, cli: CommandLi
     for finding in findings:
         assert finding["ratio"] == pytest.approx(1.0, rel=1e-12)
         assert "no change detected" in finding["sentence"]
+        assert finding["ratio_of"] == f"time per step of {copied.folder.name} / time per step of {other.name}"
+        assert finding["value_a"] == finding["value_b"]
+    _, out, _ = cli("compare", other.name, copied.folder.name)
+    heading, *rows = out.splitlines()[:4]
+    assert heading.split() == [
+        "workload", "input", "contender", other.name, copied.folder.name, "after", "/", "before",
+    ]  # fmt: skip
+    assert [" ".join(row.split()) for row in rows] == [
+        f"line:small cached {title} {time} ms {time} ms 1.000 [1.000, 1.000]"
+        for title, time in (("Dummy, step_us 10000", "10.0"), ("Fake", "10.0"), ("Dummy, step_us 12000", "12.0"))
+    ]
 
 
 def _with(copied: Finished, key: str, value: object) -> str:

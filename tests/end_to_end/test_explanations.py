@@ -34,6 +34,18 @@ def test_every_contender_is_profiled_and_the_classes_add_up(copied: Finished, cl
     assert len(list(copied.folder.glob("profiles/*/profile/trace.json"))) == 3
 
 
+def test_explanations_are_plain_values_for_scripts(copied: Finished, cli: CommandLine) -> None:
+    code, out, err = cli("explain", "fake", "--plain", "--json")
+    assert code == 0, err
+    found = json.loads(out)
+    assert found["run"] == copied.folder.name
+    assert found["page"].endswith("report.html")
+    ((contender,),) = [each["contenders"] for each in found["comparisons"]]
+    assert contender["case"] == "line:small/fake/scripted"
+    assert contender["profile"]["classes"]["optimizer"] == pytest.approx(2.5e6, rel=0.01)
+    assert sum(contender["profile"]["classes"].values()) == pytest.approx(contender["profile"]["step_ns"])
+
+
 def test_two_results_are_a_waterfall(copied: Finished, cli: CommandLine) -> None:
     code, out, err = cli("explain", "fake", "dummy/scripted,step_us=12000", "--plain")
     assert code == 0, err

@@ -320,7 +320,7 @@ def test_a_second_run_waits_for_the_first_or_says_that_it_does_not(
     first.wait_for("round 1:")
     guarded = [word for word in TWO if word != "--no-guard"]
     second = start("run", *guarded, "--knob", "fake.step_us=1000", **cache)
-    second.wait_for("Another steelyard run is using this machine, so this one waits until it has ended.")
+    second.wait_for(f"This machine is in use by process {first.process.pid} of user ")
     names = {path.parent.name for path in data_folder.glob("runs/*/run.json")}
     second.wait_for("== Waiting for run ")
     assert any(f"== Waiting for run {name}\n" in second.lines for name in names)

@@ -13,6 +13,7 @@ from steelyard.errors import UserError
 from steelyard.report import changes, compare
 from steelyard.results import record
 from steelyard.results.quantities import QUANTITIES
+from steelyard.statistics.intervals import Ratio
 
 PACKAGES = {"fake": {"version": "1.2.3", "python": "python", "python_version": "3.11.7", "external": True}}
 
@@ -38,6 +39,19 @@ def findings(before, after, quantity="step time", anyway=False):
     """Return what is found of each input."""
     views = (view_of(each, QUANTITIES[quantity]) for each in (before, after))
     return {each.input: each for each in compare.runs(*views, anyway)}
+
+
+@pytest.mark.parametrize(("quantity", "low", "high", "said"), [
+    ("step time", 0.882, 1.049, "more than 12 % faster and more than 4.9 % slower are ruled out"),
+    ("step time", 0.9951, 1.132, "more than 0.5 % faster and more than 14 % slower are ruled out"),
+    ("throughput", 0.882, 1.049, "more than 12 % lower and more than 4.9 % higher are ruled out"),
+])  # fmt: skip
+def test_an_interval_of_no_change_is_told_on_both_sides(write, quantity, low, high, said):
+    view = view_of(write("a", 10.0), QUANTITIES[quantity])
+    (comparison,) = view.comparisons
+    sentence = compare._change(comparison, comparison.contenders[0], Ratio(1.0, low, high, 5), "1.0")
+    assert f"[{low:.3f}, {high:.3f}]" in sentence
+    assert said in sentence
 
 
 def test_the_class_that_moved_is_named_with_its_times(write):

@@ -209,6 +209,16 @@ def test_an_altered_row_is_left_out_of_a_history_and_its_run_is_named(
     assert {each.run for each in known} == {run for run, _ in left}
 
 
+def test_a_schema_of_another_program_is_left_alone(url: str) -> None:
+    with psycopg.connect(url) as database:
+        database.execute("CREATE SCHEMA steelyard")
+    with pytest.raises(
+        UserError, match="holds a schema steelyard that something else has made, and this version"
+    ) as said:
+        Shared(url)
+    assert "None" not in str(said.value)
+
+
 def test_a_store_of_another_version_is_left_alone(url: str) -> None:
     Shared(url).close()
     with psycopg.connect(url) as database:

@@ -17,7 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from indexed_runs import PLAN, new_run, new_trial, opened, rows
 
-from steelyard.results import record, trials
+from steelyard.results import indexing, record, trials
+from steelyard.results import store as store_module
 from steelyard.results.index_rows import OF_BLOCKS
 from steelyard.results.store import Store
 
@@ -237,3 +238,31 @@ def test_a_damaged_trial_is_reported_and_the_others_are_indexed(tmp_path: Path) 
     store.close()
     assert "Trial r02.0-fake cannot be read" in sentence
     assert rows(tmp_path, "id") == [(good.name,)]
+
+
+def test_many_runs_are_read_by_several_processes_with_the_same_result(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(2 * indexing.FEW):
+        run = new_run(tmp_path, f"20260101-0000{number:02}-study")
+        new_trial(run, 1, 0, "fake", [3], "done")
+    dumps = []
+    for cores in (1, 2):
+        monkeypatch.setattr(indexing, "usable_cores", lambda cores=cores: cores)
+        store, said = opened(tmp_path)
+        store.close()
+        assert said == []
+        dumps.append(_dump(tmp_path))
+        (tmp_path / "index.sqlite").unlink()
+    assert dumps[0] == dumps[1]
+    assert len(dumps[0][0]) == 2 * indexing.FEW
+
+
+def test_while_many_runs_are_read_it_is_said_how_many_are_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(3):
+        new_run(tmp_path, f"20260101-0000{number:02}-study")
+    monkeypatch.setattr(store_module, "SILENCE_S", 0.0)
+    store, said = opened(tmp_path)
+    store.close()
+    where = f"runs have been read into the index {tmp_path / 'index.sqlite'}."
+    assert said == [f"1 of 3 {where}", f"2 of 3 {where}"]

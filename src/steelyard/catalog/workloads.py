@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from steelyard.catalog import describing_process, frameworks, schedules, update_rules, user_networks
 from steelyard.catalog.describing_process import Failure
 from steelyard.catalog.frameworks import WORKER
-from steelyard.errors import UserError, named, nearest
+from steelyard.errors import UserError, named, nearest, notice
 from steelyard.files import names, settings_files
 from steelyard.statistics import metrics
 from steelyard_worker import network as networks
@@ -196,8 +197,13 @@ def specification(folder: Path, sizes: dict[str, Any]) -> str:
     return hashlib.sha256(text).hexdigest()[:16]
 
 
-def find(folders: Iterable[str | Path] = ()) -> dict[str, Workload]:
-    """Return all workloads by name: those of steelyard, and those in the given folders. UserError: two have one name."""
+def find(folders: Iterable[str | Path] = (), asked: Iterable[str] = ()) -> dict[str, Workload]:
+    """Return all workloads by name: those of steelyard, and those in the given folders.
+
+    A workload whose spec.toml has a mistake is left out with a notice, if the folder has others. UserError: it is among those
+    `asked` for (NAME or NAME:PRESET), or the folder has no other; two have one name.
+    """
+    wanted = {each.partition(":")[0] for each in asked}
     found: dict[str, Workload] = {}
     for root in (BUILT_IN, *map(Path, folders)):
         if not root.is_dir():
@@ -205,12 +211,33 @@ def find(folders: Iterable[str | Path] = ()) -> dict[str, Workload]:
         specs = sorted(root.glob("*/spec.toml")) + ([root / "spec.toml"] if (root / "spec.toml").is_file() else [])
         if not specs:
             raise UserError(f"--workloads {root}: no spec.toml was found in this folder or one level below.")
-        for workload in map(parse, specs):
+        for workload in _readable(specs, wanted):
             other = found.setdefault(workload.name, workload)
             if other.folder.resolve() != workload.folder.resolve():
                 sentence = names.flaw(workload.name, "workload", taken=True)
                 raise settings_files.wrong(workload.folder / "spec.toml", "name", "", sentence)
     return found
+
+
+def _readable(specs: list[Path], wanted: set[str]) -> list[Workload]:
+    found: list[Workload] = []
+    wrong: dict[Path, UserError] = {}
+    for path in specs:
+        try:
+            found.append(parse(path))
+        except UserError as error:
+            wrong[path] = error
+    for path, mistake in wrong.items():
+        if not found or path.parent.name in wanted:
+            raise mistake
+        _leave_out(path, str(mistake))
+    return found
+
+
+@cache
+def _leave_out(path: Path, reason: str) -> None:
+    """Say once that a workload is left out."""
+    notice(f"{reason} The workload in {path.parent} is left out until then.")
 
 
 def is_built_in(folder: str | Path) -> bool:

@@ -33,6 +33,11 @@ QUANTITIES = (
 SIGN_OF_LIFE = "where there is none for 30 s, one says that the command goes on"
 RUNS = _value("--runs", "DIR", "folder that holds the runs")
 PLAIN = _flag("--plain", f"print plain lines instead of the live view; {SIGN_OF_LIFE}")
+WAIT = [
+    _value("--wait", "MINUTES", "wait no longer than this for other commands on this machine (default: until it is free)",
+           type=values.wait_minutes, dest="wait_minutes"),
+    _flag("--no-wait", "end at once with one sentence if another command uses this machine"),
+]  # fmt: skip
 FRAMEWORKS = _several(
     "--frameworks", "DIR", "folder with frameworks of your own", type=values.folder, dest="framework_folders"
 )
@@ -114,6 +119,7 @@ GROUPS: dict[str, dict[str, list[Argument]]] = {
         _value("--nodes", "fingerprint=HEX", "which nodes of a cluster measure (default: the kind that most nodes are of)",
                type=values.fingerprint),
         _value("--resume", "RUN", "continue an interrupted run: its name, or 'latest', the last one with a finished process"),
+        *WAIT,
         RUNS,
         _value("--store", "URL", "afterwards, bring this shared store up to date with the folder of runs: "
                "postgresql://HOST/DATABASE"),
@@ -125,6 +131,7 @@ GROUPS: dict[str, dict[str, list[Argument]]] = {
         _flag("--full", "certify the published presets: one step of a small synthetic batch, 131,072 elements of each large "
               "tensor; slow"),
         _flag("--fresh", "ignore stored certificates and references"),
+        *WAIT,
         RUNS,
         _value("--silence", "SECONDS", "stop a worker that writes no event for this long (default 600, with --full 3600)",
                type=values.silence, dest="silence_s"),
@@ -142,6 +149,7 @@ GROUPS: dict[str, dict[str, list[Argument]]] = {
         _value("--minutes", "N", "time to ask for (default 60)", type=values.minutes, default=60.0),
         _value("--runs", "DIR", "folder for the record, on a disk that all nodes share (default steelyard-runs)",
                default="steelyard-runs"),
+        _flag("--json", "print the script and what it asks for as JSON"),
     ]},
     "report": {"": [
         _value("run", None, "name of a run (default: the latest)", nargs="?", default="latest"),
@@ -149,7 +157,7 @@ GROUPS: dict[str, dict[str, list[Argument]]] = {
                default="step time"),
         RUNS,
         _flag("--json", "print the result as JSON"),
-        _value("--output", "FILE", "write the page to this file instead of the run's folder"),
+        _value("--output", "FILE", "write the page to this file instead of the run's folder", type=values.page),
     ]},
     "advise": {"": [
         _several("--for", "GOAL[=WEIGHT]", "what matters to you, and how much (default 1); may be repeated", type=values.goal,
@@ -158,6 +166,7 @@ GROUPS: dict[str, dict[str, list[Argument]]] = {
         _value("--epochs", "N", "the same as a number of epochs", type=values.epochs, default=0),
         _value("--threshold", "VALUE[,VALUE]", "values of the test metric that a training must reach (default: those of the run)",
                type=values.thresholds, dest="thresholds", default=()),
+        _flag("--any", "choose among retired frameworks, too (default: only those that are still maintained)"),
         _value("--run", None, "the run to choose from (default: the latest)", default="latest"),
         RUNS,
         _flag("--json", "print the answers as JSON"),
@@ -168,6 +177,7 @@ GROUPS: dict[str, dict[str, list[Argument]]] = {
                  dest="modes"),
         _several("--knob", "KNOB=VALUE[,VALUE]", "a knob and its values to try; may be repeated", dest="knobs"),
         _value("--minutes", "N", "time limit of search and rounds (default 15); certificates come on top", type=values.minutes),
+        *WAIT,
         PLAIN,
     ], f"with --tune, {ALLOWING}": [*FOLDERS, INTERPRETERS]},
     "explain": {"": [
@@ -178,6 +188,8 @@ GROUPS: dict[str, dict[str, list[Argument]]] = {
                "profile N processes of each contender; values of several have intervals (default: the run's, at least 1)",
                type=values.taken_profiles),
         _flag("--fresh", "take profiles again that exist already"),
+        *WAIT,
+        _flag("--json", "print the breakdowns as JSON"),
         PLAIN,
     ], ALLOWING: [*FOLDERS, INTERPRETERS]},
     "compare": {"": [
@@ -189,7 +201,7 @@ GROUPS: dict[str, dict[str, list[Argument]]] = {
         _value("--run", None, "the run that holds both results (default: the latest)", default="latest"),
         RUNS,
         _flag("--json", "print the comparison as JSON"),
-        _value("--output", "FILE", "of runs side by side: write a page to this file as well"),
+        _value("--output", "FILE", "of runs side by side: write a page to this file as well", type=values.page),
     ]},
     "list": {"": [
         _value("what", None, "what to list",
@@ -207,6 +219,7 @@ GROUPS: dict[str, dict[str, list[Argument]]] = {
         _value("--into", "DIR", "parent folder (default: the current folder)", default="."),
         _several("-f --framework", "NAME", "framework to write an implementation for; may be repeated (default: the two that are "
                  "preferred as float64 references)", dest="frameworks"),
+        _flag("--json", "print the folder and the next commands as JSON"),
     ]},
     "env": {"": [
         _value("action", None, "what to do", choices=("create", "list", "remove")),
@@ -223,7 +236,7 @@ GROUPS: dict[str, dict[str, list[Argument]]] = {
         RUNS,
         _value("--store", "URL", "read a shared store instead of the folder of runs: postgresql://HOST/DATABASE"),
         _flag("--json", "print the lines and their changes as JSON; no page is written"),
-        _value("--output", "FILE", "write the page to this file instead of the folder of runs"),
+        _value("--output", "FILE", "write the page to this file instead of the folder of runs", type=values.page),
     ]},
     "merge": {"": [
         _value("sources", "FOLDER", "a folder of runs, the folder of one run, or a shared store: postgresql://HOST/DATABASE",

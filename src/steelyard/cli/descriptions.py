@@ -20,6 +20,8 @@ time limit of the study. It prints a table of verdicts and writes one self-conta
 printed is the path of that page.
 
 Press Ctrl-C to stop: the results of finished processes are stored, and --resume continues from there.
+While another steelyard command measures or certifies on this machine, a run waits and says whose it is; --wait and
+--no-wait limit that.
 {EXIT_CODES}
 examples:
   steelyard run                                                  the study first-look, all frameworks
@@ -56,8 +58,9 @@ examples:
   steelyard explain pytorch jax         only these two""",
     "advise": """\
 Say what to choose, from what a run has measured. Without --for, each goal is answered by itself; with several, their costs are
-weighed against each other. The ranking has the probability that each contender is the best. Where the verdicts of the run do
-not single one out, none is named, and what would decide is. Nothing is measured.
+weighed against each other. Retired frameworks are left out, unless --any is given. The ranking has the probability that each
+contender is the best. Where the verdicts of the run do not single one out, none is named, and what would decide is. Nothing is
+measured.
 
 With --tune, the modes and knobs of one framework are searched within a time limit: many settings are tried once, the faster half
 again, and so on. The fastest that is certified is then measured in new rounds, beside the usual settings and the fastest other
@@ -69,13 +72,13 @@ goals:
   memory            peak memory
   accuracy-in-time  time of training until the test metric has reached --threshold
   exchange          only what can be exported, as ONNX
-  maintained        only frameworks that are still maintained
+  maintained        only frameworks that are still maintained (the default; --any for all)
 
 examples:
   steelyard advise                                       every goal by itself, for the latest run
   steelyard advise --for speed=2 --for memory            speed counts twice as much as memory
   steelyard advise --for short-jobs --steps 1000         what is done first with a thousand steps
-  steelyard advise --for speed --for maintained          the fastest framework that is not retired
+  steelyard advise --for speed --any                     the fastest framework, retired or not
   steelyard advise --tune pytorch --minutes 10           are other settings of PyTorch faster?
   steelyard advise --tune jax --knob unroll=1,4,8        only these settings""",
     "compare": """\

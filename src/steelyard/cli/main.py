@@ -1,8 +1,12 @@
 """Run the command named in argv. Imports are kept to a minimum here, so that `steelyard --help` is fast."""
 
+import contextlib
 import errno
 import importlib
+import os
 import sys
+
+from steelyard.cli import streams
 
 EXIT_NO_RESULT = 1  # no contender has what was asked for
 EXIT_LEFT_OUT = 3  # some contenders have it, and at least one was left out
@@ -52,38 +56,77 @@ COMMANDS = {
 def main(argv: list[str] | None = None) -> int:
     """Run one command and return its exit code. An error that the user can fix is printed without a traceback."""
     argv = sys.argv[1:] if argv is None else argv
-    if argv in ([], ["-h"], ["--help"]):
-        print(overview())
-        return 0
-    from steelyard.cli.arguments import parser
-    from steelyard.errors import UserError, nearest
-
-    _treat_signals_as_interrupt()
     try:
-        if argv[0] not in COMMANDS and not argv[0].startswith("-"):
-            raise UserError(f"There is no command '{argv[0]}'.{nearest(argv[0], list(COMMANDS))}")
-        arguments = parser(argv).parse_args(argv)
-        module = importlib.import_module(f"steelyard.cli.commands.{arguments.module}")
-        code: int = module.execute(arguments)
+        with streams.guarded():
+            try:
+                return _main(argv)
+            finally:
+                sys.stdout.flush()
+    except streams.NobodyReads:
+        return EXIT_PIPE
+
+
+def _main(argv: list[str]) -> int:
+    from steelyard.errors import UserError
+
+    try:
+        if streams.is_closed():
+            raise UserError(streams.CLOSED)
+        if argv in ([], ["-h"], ["--help"]):
+            print(overview())
+            return 0
+        code = _executed(argv)
         sys.stdout.flush()
         return code
     except UserError as error:
         from steelyard.results.addresses import hidden_in
 
-        print(f"steelyard: {_one_line(hidden_in(str(error), argv))}", file=sys.stderr)
+        streams.tell(f"steelyard: {_one_line(hidden_in(str(error), argv))}")
         return error.exit_code
     except KeyboardInterrupt:
-        print("steelyard: stopped.", file=sys.stderr)
+        streams.tell("steelyard: stopped.")
         return EXIT_INTERRUPTED
-    except BrokenPipeError:
-        sys.stderr.close()
-        return EXIT_PIPE
     except OSError as error:
-        if error.errno not in FIXABLE:
-            raise
         where = f"{error.filename}: " if error.filename else ""
-        print(f"steelyard: {where}{error.strerror}. {DISK_ADVICE}", file=sys.stderr)
+        if error.errno == errno.ENAMETOOLONG:
+            streams.tell(_one_line(f"steelyard: {where}{error.strerror}. Give a shorter name."))
+        elif error.errno in FIXABLE:
+            streams.tell(_one_line(f"steelyard: {where}{error.strerror}. {DISK_ADVICE}"))
+        else:
+            raise
         return UserError.exit_code
+
+
+def _executed(argv: list[str]) -> int:
+    from steelyard.cli.arguments import parser
+    from steelyard.errors import UserError, nearest
+
+    _treat_signals_as_interrupt()
+    _check_names(argv)
+    if argv[0] not in COMMANDS and not argv[0].startswith("-"):
+        raise UserError(f"There is no command '{argv[0]}'.{nearest(argv[0], list(COMMANDS))}")
+    arguments = parser(argv).parse_args(argv)
+    module = importlib.import_module(f"steelyard.cli.commands.{arguments.module}")
+    code: int = module.execute(arguments)
+    return code
+
+
+def _check_names(argv: list[str]) -> None:
+    """Reject names that are not UTF-8: a file system may hold them, but not the record of a run."""
+    from steelyard.errors import UserError
+    from steelyard.files.paths import cache_folder, runs_folder
+
+    names = [("The argument", each) for each in argv]
+    names += [("The folder of runs", str(runs_folder())), ("The cache folder", str(cache_folder()))]
+    with contextlib.suppress(OSError):  # the current folder was removed
+        names.append(("The current folder", os.getcwd()))  # noqa: PTH109 - as for the other names, a text
+    for what, name in names:
+        try:
+            name.encode()
+        except UnicodeEncodeError:
+            raise UserError(
+                f"{what} {name} is not UTF-8, which records and pages of runs must be. Rename it, or choose another one."
+            ) from None
 
 
 def overview() -> str:
@@ -96,9 +139,9 @@ def overview() -> str:
     )
 
 
-def _one_line(text: str) -> str:
-    """Return the text with control characters escaped: a name or a file may hold any, even those of terminals."""
-    return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in text)
+def _one_line(error: object) -> str:
+    """Return the text of an error with control characters escaped: a name or a file may hold any, even those of terminals."""
+    return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in str(error))
 
 
 def _treat_signals_as_interrupt() -> None:

@@ -37,6 +37,20 @@ def minutes(text: str) -> float:
     return _number(text, "--minutes", ranges.MINUTES, f"a number of {ranges.MINUTES.words}")
 
 
+def page(text: str) -> str:
+    """Return the name of a file that a page is written to."""
+    if not text.lower().endswith((".html", ".htm")):
+        raise UserError(
+            f"--output {text}: a page is HTML, so its name must end with .html. For data, print them with --json > FILE."
+        )
+    return text
+
+
+def wait_minutes(text: str) -> float:
+    """Read a number of minutes; 0 means not to wait."""
+    return _number(text, "--wait", ranges.MINUTES, f"a number of {ranges.MINUTES.words}")
+
+
 def silence(text: str) -> float:
     """Read a number of seconds."""
     return _number(text, "--silence", SILENCE, f"a number of seconds of {SILENCE.words}")

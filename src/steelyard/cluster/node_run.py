@@ -18,6 +18,7 @@ from steelyard.environments.interpreter import IMPORT_LIMIT_S
 from steelyard.errors import UserError
 from steelyard.files.paths import cache_folder, make_private
 from steelyard.host import exclusive
+from steelyard.host.exclusive import Patience
 from steelyard.host.noise import judge
 from steelyard.host.sampler import Sampler
 from steelyard.inputs.case_inputs import CaseInputs
@@ -82,6 +83,7 @@ class NodeRun:
         self._node, self._outgoing = node, outgoing
         self._session: Session | None = None
         self._wait = True
+        self._told_as = name, ""  # name and command of the run, for those who ask who has the turn
         self._held = ExitStack()  # the turn of the machine, from `hold` to `release`
         self._is_held = False
 
@@ -90,7 +92,7 @@ class NodeRun:
         plan = known.plan
         frameworks.use(plan.options.framework_folders)
         record.write(self.folder, known)
-        self._wait = plan.options.guard
+        self._wait, self._told_as = plan.options.guard, (self.folder.name, known.command)
         screen = Told(self._outgoing)
         with self._turn():
             names = [EnvironmentName.parse(each) for each in plan.environments]
@@ -122,7 +124,7 @@ class NodeRun:
     def hold(self) -> Hold:
         """Take the turn of this machine until `release`, if no other run has it; does not wait."""
         self.ended_parts.clear()
-        self._is_held = self._held.enter_context(exclusive.use(lambda _: None, False, self.folder.name))
+        self._is_held = self._held.enter_context(exclusive.use(lambda _: None, Patience(beside=True), *self._told_as))
         if not self._is_held and self._wait:
             self._held.close()
             return Hold(False, exclusive.holder())
@@ -187,7 +189,7 @@ class NodeRun:
     def _turn(self) -> AbstractContextManager[bool]:
         if self._is_held:
             return nullcontext(True)
-        return exclusive.use(self._waiting, self._wait, self.folder.name)
+        return exclusive.use(self._waiting, Patience(beside=not self._wait), *self._told_as)
 
     def _waiting(self, sentence: str) -> None:
         self._outgoing.add("waits", sentence, exclusive.holder())

@@ -50,11 +50,15 @@ def read(path: Path) -> dict[str, Any]:
     """Parse a TOML file; UserError: it cannot be read, has a syntax error, or a number that is infinite, NaN or too large."""
     try:
         found = tomllib.loads(path.read_text(encoding="utf-8"))
+        _check_numbers(path, "", "", found)
     except tomllib.TOMLDecodeError as error:
         raise UserError(f"{path}: not valid TOML: {error}. Fix that line.") from None
     except (OSError, ValueError) as error:  # ValueError: not UTF-8, or a number with thousands of digits
         raise UserError(f"{path} cannot be read ({error}).") from None
-    _check_numbers(path, "", "", found)
+    except RecursionError:
+        raise UserError(
+            f"{path}: lists or tables are nested too deeply. Write fewer of them inside each other."
+        ) from None
     return found
 
 

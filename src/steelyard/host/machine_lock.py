@@ -3,58 +3,19 @@
 import os
 import platform
 import stat
-import time
 from pathlib import Path
+
+from steelyard.host.kernel_lock import KernelLock
 
 VARIABLE = "STEELYARD_LOCKS"
 """Names another folder for the file, such as one for each node of a cluster that is simulated on one machine; empty: no lock."""
 # The same for every user; the temporary folder that TMPDIR names is not.
 FOLDERS = ("/run/lock", "/tmp")
-RETRY_S = 0.02
 
 
-class MachineLock:
-    """Ends with the process, however that ends. A machine without such a folder, or without such locks, is free for everyone."""
-
-    def __init__(self) -> None:
-        self._file: int | None = None
-
-    def acquire(self) -> bool:
-        """Take the lock unless another process has it; returns whether none has."""
-        if self._acquire():
-            return True
-        time.sleep(RETRY_S)  # who asks whether the lock is free has it for a moment
-        return self._acquire()
-
-    def _acquire(self) -> bool:
-        try:
-            import fcntl
-        except ImportError:  # Windows
-            return True
-        file = _opened()
-        if file is None:
-            return True
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:  # held, or on a file system that has no locks
-            os.close(file)
-            return not isinstance(error, BlockingIOError)
-        self._file = file
-        return True
-
-    def release(self) -> None:
-        """Free the lock, if it was taken."""
-        if self._file is not None:
-            os.close(self._file)
-            self._file = None
-
-
-def is_free() -> bool:
-    """Report whether no process has the lock."""
-    lock = MachineLock()
-    found = lock.acquire()
-    lock.release()
-    return found
+def machine_lock() -> KernelLock:
+    """Return the lock of this machine, which is not taken yet."""
+    return KernelLock(_opened)
 
 
 def _opened() -> int | None:

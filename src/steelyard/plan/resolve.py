@@ -24,7 +24,7 @@ def plan(options: Options, known: dict[str, Workload] | None = None) -> RunPlan:
     A study with sizes has to be given with one of them. `known`: all workloads, if they were read before.
     """
     frameworks.use(options.framework_folders)
-    known = known or workloads.find(options.workload_folders)
+    known = known or workloads.find(options.workload_folders, options.workloads)
     study = _study(options, known)
     _check_data(options, study, known)
     environments = [each for cells in study.cells for each in chosen_environments(cells.frameworks)]

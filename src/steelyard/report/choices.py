@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from steelyard.report import conditions, formatting, goals
 from steelyard.report.advice import advice
 from steelyard.report.goals import NONE
+from steelyard.report.words import said
 from steelyard.results.quantities import STEP_TIME
 from steelyard.statistics import choice
 from steelyard.statistics.answer import answer
@@ -21,6 +22,10 @@ if TYPE_CHECKING:
     from steelyard.report.goals import Costs, Wishes
     from steelyard.report.model import Comparison, Contender
     from steelyard.statistics.decision import Ranking
+
+
+PROBABLE = 0.9
+"""From this probability on, the most likely contender is said to be probably the best. It is no verdict."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +76,7 @@ def answers(comparison: Comparison, among: Sequence[Comparison], wishes: Wishes 
         return None
     asked = tuple(wishes.weights) or goals.measured(comparison.task)
     checked = {name: conditions.met(name, able, among) for name in wishes.checked}
-    kept = {each.case.id for each in able} - {key for name in wishes.conditions for key in checked[name].unmet}
+    kept = {each.case.id for each in able} - {key for name in wishes.required for key in checked[name].unmet}
     found = {goal: goals.costs(goal, comparison, able, wishes) for goal in asked}
     missing = [(goal, each.reason) for goal, each in found.items() if each.reason]
     known = {goal: each for goal, each in found.items() if not each.reason}
@@ -81,7 +86,40 @@ def answers(comparison: Comparison, among: Sequence[Comparison], wishes: Wishes 
     choices = [each for each in made if each]
     titles = {each.case.id: each.in_text for each in able}
     sentences = [(each, _sentence(comparison, each, choices, titles, len(kept) < len(able))) for each in choices]
+    if known and not kept:
+        missing.append(("every goal", _nobody(able, wishes)))
     return Answers(sentences, [(name, each.sentence) for name, each in checked.items()], aside, missing, able)
+
+
+def why_none(comparison: Comparison) -> str:
+    """Return why nothing can be chosen in a comparison for which `answers` returns None."""
+    if comparison.quantity.name != STEP_TIME.name or comparison.primary not in comparison.rankings:
+        return said("No time per {step} was compared here, so there is nothing to choose by.", comparison.task)
+    reasons = [f"{each.in_text} {_obstacle(each)}" for each in comparison.contenders]
+    uncertified = all(each.proof.state == "none" for each in comparison.contenders)
+    advice = " Measure with certificates: start the run again without --no-certify." if uncertified else ""
+    return f"Nothing can be chosen, because no result may be in a verdict: {'; '.join(reasons)}.{advice}"
+
+
+def _obstacle(contender: Contender) -> str:
+    """Return why a contender may not be chosen, as the end of a sentence about it."""
+    if contender.proof.on_purpose:
+        return f"computes something else on purpose ({contender.proof.on_purpose})"
+    if contender.failure:
+        return f"failed ({contender.failure.rstrip('.')})"
+    if contender.above_peak:
+        return "is faster than the machine can be"
+    if contender.proof.state == "rejected":
+        return "does not compute what the reference does"
+    return "has no certificate" if contender.proof.state != "certified" else "has no finished process"
+
+
+def _nobody(able: list[Contender], wishes: Wishes) -> str:
+    """Return that no contender meets the conditions, and how to choose all the same."""
+    if wishes.only_maintained and "maintained" not in wishes.conditions and len(wishes.required) == 1:
+        names = _listed([each.in_text for each in able], "and")
+        return f"No framework of this run is still maintained: {names}. To choose among them: `steelyard advise --any`"
+    return f"No contender meets the conditions ({', '.join(wishes.required)}), so none is named."
 
 
 def _is_able(contender: Contender) -> bool:
@@ -141,9 +179,26 @@ def _sentence(
         alike = together(ranking.beyond_plan)
         text = f"{_listed(names, 'and')} are {alike} (within {within}): choose by something else."
     else:
-        text = f"Either of {_listed(names, 'or')}: the verdicts of this run do not tell them apart."
+        text = _open(found, titles)
     text += _otherwise(found, others, titles)
     return text if equal else f"{text} {_further(comparison, found, titles, is_restricted)}".rstrip()
+
+
+def _open(found: Choice, titles: dict[str, str]) -> str:
+    """Return that none is shown to be the best, with the same probabilities as the table."""
+
+    def likely(key: str) -> str:
+        value = found.probabilities.get(key)
+        return titles[key] if value is None else f"{titles[key]} ({formatting.probability(value)})"
+
+    most, *others = sorted(found.candidates, key=lambda key: -found.probabilities.get(key, 0.0))
+    if found.probabilities.get(most, 0.0) < PROBABLE:
+        names = _listed([likely(key) for key in (most, *others)], "or")
+        return f"The best is {names}: the verdicts of this run do not tell them apart."
+    return (
+        f"Probably {likely(most)}, but that is not certain enough for a verdict, so none is named. Not ruled out: "
+        f"{_listed([likely(key) for key in others], 'and')}."
+    )
 
 
 def _chosen(found: Choice, titles: dict[str, str]) -> str:
@@ -152,7 +207,7 @@ def _chosen(found: Choice, titles: dict[str, str]) -> str:
     pairs = {key: found.ranking.between(key, first) for key in found.ranking.order if key != first}
     key, pair = min(((key, pair) for key, pair in pairs.items() if pair), key=lambda each: each[1].ratio)
     follows = formatting.of_ratio(Ratio(pair.ratio, pair.low, pair.high, pair.rounds))
-    return f"Choose {titles[first]}. Next comes {titles[key]}, with {follows} of its {found.thing}."
+    return f"Choose {titles[first]}. Next comes {titles[key]}, with {follows} the {found.thing} of {titles[first]}."
 
 
 def _listed(names: list[str], last: str) -> str:

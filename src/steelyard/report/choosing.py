@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from steelyard.report import choices, trade_offs, tried
-from steelyard.report.formatting import NO_VALUE
+from steelyard.report.formatting import NO_VALUE, probability
 from steelyard.report.goals import NONE
+from steelyard.statistics.sentences import listed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -48,7 +49,8 @@ def section(
     found = choices.answers(comparison, among, wishes)
     if found is None:
         return None
-    answers = [(_label(each, wishes), sentence) for each, sentence in found.choices]
+    answers = in_short(found) if len(found.choices) > 1 else []
+    answers += [(_label(each, wishes), sentence) for each, sentence in found.choices]
     answers += found.missing + found.conditions + found.aside
     answers += [("settings tried", sentence) for sentence in tried.sentences(comparison, found.able)]
     weighed = bool(wishes.weights) and bool(found.choices)
@@ -57,16 +59,27 @@ def section(
     return Section(found, answers, headings, rows, WEIGHED if weighed else CAPTION, against)
 
 
-def probability(value: float | None) -> str:
-    """Return a probability in whole percent; the draws say nothing finer."""
-    if value is None:
-        return NO_VALUE
-    return "<1 %" if value < 0.01 else ">99 %" if value > 0.99 else f"{value * 100:.0f} %"
+def in_short(found: Answers) -> list[tuple[str, str]]:
+    """Return one sentence that names the choice for each goal, as ("in short", sentence); empty if no goal has one."""
+    goals_of: dict[str, list[str]] = {}
+    open_goals = []
+    for each, _ in found.choices:
+        goal = " and ".join(each.goals).replace("-", " ")
+        if len(each.candidates) == 1 and (len(each.ranking.order) == 1 or each.ranking.verdicts):
+            goals_of.setdefault(found.names[each.candidates[0]], []).append(goal)
+        else:
+            open_goals.append(goal)
+    if not goals_of:
+        return []
+    parts = [f"{who} for {listed(goals)}" for who, goals in goals_of.items()]
+    rest = f"; for {listed(open_goals)}, this run does not single one out" if open_goals else ""
+    return [("in short", f"Choose {', '.join(parts)}{rest}.")]
 
 
 def as_dict(shown: Section, case_names: Mapping[str, str]) -> dict[str, Any]:
     """Return the values for scripts; `case_names` are by case id."""
     return {
+        "in_short": next((sentence for _, sentence in in_short(shown.found)), ""),
         "choices": [
             {
                 "goals": list(each.goals), "thing": each.thing, "sentence": sentence,

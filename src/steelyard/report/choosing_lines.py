@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from steelyard.report import choosing, job_length
+from steelyard.report import choices, choosing, job_length
 from steelyard.report.goals import Wishes
 from steelyard.report.model import Comparison, View
 from steelyard.report.styles import styles
@@ -15,23 +15,26 @@ from steelyard.report.terminal import case_name, finite, length_of_job
 
 
 def show(found: View, wishes: Wishes, as_json: bool = False) -> bool:
-    """Print what to choose in every comparison of a run; returns whether a choice was made or refused in any."""
+    """Print what to choose in every comparison of a run, or why nothing can be; returns whether a choice was made or refused."""
     style = styles(found.comparisons)
     made = [(each, choosing.section(each, found.comparisons, style, wishes)) for each in found.comparisons]
     sections = [(comparison, section) for comparison, section in made if section]
     if as_json:
-        values = [_as_dict(comparison, section) for comparison, section in sections]
+        values = [_as_dict(comparison, section) if section else _without(comparison) for comparison, section in made]
         print(json.dumps(finite(values), indent=1, allow_nan=False))
     else:
         console = Console(highlight=False)
-        for comparison, section in sections:
-            _print(console, comparison, section)
+        for comparison, section in made:
+            if section:
+                _print(console, comparison, section)
+            else:
+                _title(console, comparison)
+                console.print(Text(f"{choices.why_none(comparison)}\n"))
     return any(section.found.choices for _, section in sections)
 
 
 def _print(console: Console, comparison: Comparison, section: choosing.Section) -> None:
-    title = Text(f"{comparison.title}, {comparison.group}", style="bold")
-    console.rule(title, align="left", characters="─", style="dim")
+    _title(console, comparison)
     for name, sentence in section.answers:
         console.print(Text.assemble((f"{name}: ", "bold"), sentence))
     if section.rows:
@@ -46,6 +49,19 @@ def _print(console: Console, comparison: Comparison, section: choosing.Section) 
     if length := job_length.section(comparison, styles([comparison])):
         console.print(Text(length.sentence))
     console.print()
+
+
+def _title(console: Console, comparison: Comparison) -> None:
+    title = Text(f"{comparison.title}, {comparison.group}", style="bold")
+    console.rule(title, align="left", characters="─", style="dim")
+
+
+def _without(comparison: Comparison) -> dict[str, Any]:
+    """Return a comparison in which nothing can be chosen, with the reason."""
+    return {
+        "group": comparison.group, "title": comparison.title, "task": comparison.task, "choices": [],
+        "reason": choices.why_none(comparison),
+    }  # fmt: skip
 
 
 def _as_dict(comparison: Comparison, section: choosing.Section) -> dict[str, Any]:

@@ -9,9 +9,9 @@ from steelyard.files import paths
 from steelyard.results.record import RunRecord
 
 # Arguments of `steelyard run` with a value that a new run has anew, or that the record holds as an absolute path.
-REPLACED = {"--rounds", "--minutes", "--runs", "--store", "--data", "--workloads", "--frameworks", "--env"}
+REPLACED = {"--rounds", "--minutes", "--runs", "--store", "--data", "--workloads", "--frameworks", "--env", "--wait"}
 # Arguments without a value that say how to print, or whether to measure at all.
-LEFT_OUT = {"--json", "--plain", "--if-changed"}
+LEFT_OUT = {"--json", "--plain", "--if-changed", "--no-wait"}
 PLACE = ("--on", "--nodes")
 
 

@@ -31,9 +31,10 @@ FIELDS = {
 
 @dataclass(frozen=True)
 class Finding:
-    """One comparison: `ratio` is the value of A over the value of B, None where there is no interval.
+    """One comparison: `ratio` is the value of A over the value of B, None where there is no interval; `ratio_of` says so.
 
-    Of two runs, `variant` is the result that both have; only they have `differences` and a `cause`.
+    `value_a`, `value_b`: means over the processes, in `unit`; None where no process measured it. `run`: which holds both results.
+    Of two runs, `a` is the later one and `variant` is the result that both have; only they have `differences` and a `cause`.
     """
 
     group: str
@@ -44,7 +45,13 @@ class Finding:
     low: float | None
     high: float | None
     sentence: str
+    ratio_of: str
+    value_a: float | None
+    value_b: float | None
+    unit: str
+    run: str = ""
     variant: str = ""
+    title: str = ""
     differences: tuple[Difference, ...] = ()
     cause: Cause = field(default_factory=Cause)
 
@@ -55,7 +62,8 @@ def contenders(view: View, a: str, b: str) -> list[Finding]:
     for comparison in view.comparisons:
         left, right = _pick(comparison, a), _pick(comparison, b)
         if left and right and left is not right:
-            found += [_pair(comparison, source, left, right) for source in comparison.rankings]
+            pairs = (_pair(comparison, source, left, right) for source in comparison.rankings)
+            found += [replace(pair, run=view.name) for pair in pairs]
     if not found:
         names = sorted({contender.variant for comparison in view.comparisons for contender in comparison.contenders})
         known = nearest(b if any(_pick(comparison, a) for comparison in view.comparisons) else a, names)
@@ -94,8 +102,8 @@ def runs(before: View, after: View, anyway: bool = False) -> list[Finding]:
             else:
                 sentence = _change(comparison, new, ratio, _what_changed(before, after, old, new))
             cause = changes.cause((before, old), (after, new), comparison.quantity, source, ratio)
-            finding = _finding(comparison, source, after.name, before.name, sentence, ratio)
-            found.append(replace(finding, variant=new.variant, differences=facts, cause=cause))
+            finding = _finding(comparison, source, (after.name, before.name), (new, old), sentence, ratio)
+            found.append(replace(finding, variant=new.variant, title=new.title, differences=facts, cause=cause))
     if differing and not anyway:
         terms = [_with_facts(each, before, after) for each in dict.fromkeys(differing)]
         raise UserError(
@@ -174,14 +182,24 @@ def _pair(comparison: Comparison, source: str, left: Contender, right: Contender
     if verdict is None:
         uncertified = [c.title for c in (left, right) if c.proof.state != "certified"]
         reason = f"{' and '.join(uncertified)} not certified" if uncertified else "they share no round"
-        return _finding(comparison, source, left.title, right.title, f"No verdict: {reason}.", None)
+        return _finding(comparison, source, (left.title, right.title), (left, right), f"No verdict: {reason}.", None)
     sentence = verdict_sentence(verdict, titles, comparison.quantity.wording) + "."
-    return _finding(comparison, source, left.title, right.title, sentence, comparison.quantity.ratio(verdict))
+    ratio = comparison.quantity.ratio(verdict)
+    return _finding(comparison, source, (left.title, right.title), (left, right), sentence, ratio)
 
 
-def _finding(comparison: Comparison, source: str, a: str, b: str, sentence: str, ratio: Ratio | None) -> Finding:
+def _finding(
+    comparison: Comparison, source: str, names: tuple[str, str], of: tuple[Contender, Contender], sentence: str,
+    ratio: Ratio | None,
+) -> Finding:  # fmt: skip
+    """Return the comparison of two contenders that are called `names`, the first over the second."""
     value, low, high = (ratio.value, ratio.low, ratio.high) if ratio else (None, None, None)
-    return Finding(comparison.group, source, a, b, value, low, high, sentence)
+    quantity, (a, b) = comparison.quantity, names
+    means = [sum(each) / len(each) if (each := _values(quantity, who, source)) else None for who in of]
+    return Finding(
+        comparison.group, source, a, b, value, low, high, sentence, f"{quantity.label} of {a} / {quantity.label} of {b}",
+        means[0], means[1], quantity.unit,
+    )  # fmt: skip
 
 
 def _values(quantity: Quantity, contender: Contender, source: str) -> list[float]:
@@ -237,8 +255,23 @@ def _change(comparison: Comparison, new: Contender, ratio: Ratio | None, what: s
     name = "the time" if quantity.name == "step time" else f"the {quantity.label}"
     span = f"[{low:.3f}, {high:.3f}] of {name} before"
     if low <= 1 <= high:
-        bound = percent(max(high, 1 / low) - 1)
-        return f"{new.title} ({what}): no change detected, {span} (a change above {bound} is ruled out)."
+        less, more = (_at_most(bound) for bound in (1 - low, high - 1))
+        words = (
+            (quantity.worsened, quantity.improved)
+            if quantity.more_is_better
+            else (quantity.improved, quantity.worsened)
+        )
+        ruled_out = f"more than {less} {words[0]} and more than {more} {words[1]} are ruled out"
+        return f"{new.title} ({what}): no change detected, {span} ({ruled_out})."
     improved = (high < 1) is not quantity.more_is_better
     word = quantity.improved if improved else quantity.worsened
     return f"{new.title} ({what}): {percent(abs(1 - math.sqrt(low * high)))} {word}, {span}."
+
+
+def _at_most(fraction: float) -> str:
+    """Return a bound in percent with one decimal, rounded up, so that it still holds."""
+    return (
+        percent(math.ceil(round(fraction * 1000, 6)) / 1000)
+        if fraction < 0.1
+        else f"{math.ceil(round(fraction * 100, 6))} %"
+    )

@@ -1,7 +1,9 @@
 """Where the time of a step goes, in the terminal; between two contenders as a waterfall."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.table import Column, Table
@@ -10,6 +12,7 @@ from rich.text import Text
 from steelyard.profiles import waterfall
 from steelyard.report import explained, notation
 from steelyard.report.model import Comparison, View
+from steelyard.report.terminal import case_name, finite
 
 BAR = 24
 """Characters of the longest bar."""
@@ -25,6 +28,28 @@ def show(found: View, wanted: Collection[str]) -> None:
     console = Console(highlight=False)
     for comparison in found.comparisons:
         _show(console, comparison, wanted)
+
+
+def as_dict(found: View, wanted: Collection[str], page: Path) -> dict[str, Any]:
+    """Return where the time of a step goes, for these case ids, as plain values; times in nanoseconds by class."""
+    comparisons = [_comparison(each, wanted) for each in found.comparisons]
+    values: dict[str, Any] = finite({"run": found.name, "page": str(page), "comparisons": comparisons})
+    return values
+
+
+def _comparison(comparison: Comparison, wanted: Collection[str]) -> dict[str, Any]:
+    kept = tuple(each for each in comparison.contenders if each.case.id in wanted)
+    section = explained.section(replace(comparison, contenders=kept))
+    return {
+        "group": comparison.group, "title": comparison.title, "sentences": list(section.sentences) if section else [],
+        "contenders": [
+            {
+                "case": case_name(comparison, each), "title": each.title,
+                "profile": asdict(each.profile.breakdown) if each.profile else None, "not_profiled": each.not_profiled,
+            }
+            for each in kept
+        ],
+    }  # fmt: skip
 
 
 def _show(console: Console, comparison: Comparison, wanted: Collection[str]) -> None:

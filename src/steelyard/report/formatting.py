@@ -207,6 +207,13 @@ def ratio(comparison: Comparison, contender: Contender, source: str) -> Formatte
     return of_ratio(found) if found else Formatted(NO_VALUE)
 
 
+def probability(value: float | None) -> str:
+    """Return a probability in whole percent; the draws say nothing finer."""
+    if value is None:
+        return NO_VALUE
+    return "<1 %" if value < 0.01 else ">99 %" if value > 0.99 else f"{value * 100:.0f} %"
+
+
 def of_ratio(found: Ratio) -> Formatted:
     """Return a ratio with its interval, with as many decimals as it takes to tell it from 1 and from 0."""
     digits = factor_digits(found.low) if found.low > 1 else 2

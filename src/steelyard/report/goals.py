@@ -38,7 +38,7 @@ class Wishes:
     """What a person asked for: goals with weights above 0, the length of the job, and values of the test metric.
 
     Without weights, each measured goal is answered by itself. `steps` and `epochs` 0: `SHORT_JOB` steps. Without thresholds,
-    those of the run.
+    those of the run. `only_maintained`: retired frameworks are set aside although that was not asked for.
     """
 
     weights: dict[str, float]
@@ -46,11 +46,18 @@ class Wishes:
     steps: int = 0
     epochs: int = 0
     thresholds: tuple[float, ...] = ()
+    only_maintained: bool = False
+
+    @property
+    def required(self) -> tuple[str, ...]:
+        """The conditions that a contender must meet to be named."""
+        more = ("maintained",) if self.only_maintained and "maintained" not in self.conditions else ()
+        return (*self.conditions, *more)
 
     @property
     def checked(self) -> tuple[str, ...]:
         """The conditions to state: those asked for; all of them where nothing is asked."""
-        return self.conditions if self.weights or self.conditions else CONDITIONS
+        return self.required if self.weights or self.conditions else CONDITIONS
 
 
 NONE = Wishes({})

@@ -6,19 +6,22 @@ once that is up to date with the folders. It can be rebuilt at any time.
 
 import contextlib
 import sqlite3
+import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from steelyard.errors import UserError, notice
+from steelyard.errors import notice
 from steelyard.files import paths
-from steelyard.results import index_rows, points, record, run_folders, trials
+from steelyard.results import index_rows, indexing, points, record, run_folders, trials
 from steelyard.results.index_rows import SCHEMA, SCHEMA_VERSION, Statement
 from steelyard.results.points import Point, RunFacts
 from steelyard.results.trials import Trial
 
 FILE = "index.sqlite"
 BUSY_S = 5
+SILENCE_S = 5.0
+"""After so many seconds of reading runs, a line says how many are done."""
 LATER = "No data were lost: it will be brought up to date from the event files."
 
 
@@ -31,6 +34,7 @@ class Store:
     def __init__(self, folder: Path, say: Callable[[str], None] = notice) -> None:
         self.folder, self.path, self._say = folder, folder / FILE, say
         self._database: sqlite3.Connection | None = None
+        self._said_s = time.monotonic()
         try:
             self._open()
         except (OSError, sqlite3.OperationalError) as error:  # locked, or on a read-only disk
@@ -88,27 +92,20 @@ class Store:
         for (run,) in self._rows("SELECT id FROM runs"):
             if run not in names:
                 self.remove_run(run)
-        for run in names:
-            if stamps.get(run) != (now := _stamp(self.folder / run)):
-                self._add_all(run, now)
+        now = {self.folder / run: _stamp(self.folder / run) for run in names}
+        changed = {folder: stamp for folder, stamp in now.items() if stamps.get(folder.name) != stamp}
+        for number, found in enumerate(indexing.read_all(changed), 1):
+            if found.statements:
+                self._change(*found.statements)
+            for sentence in found.damaged:
+                self._say(sentence)
+            self._progress(number, len(changed))
 
-    def _add_all(self, run: str, stamp: str) -> None:
-        folder = self.folder / run
-        try:
-            known = record.read(folder)
-            if run_folders.state(folder, known) == "running":
-                return
-            found, damaged = trials.read_all(folder)
-            statements = index_rows.of_run(run, folder, known)
-            statements.append(("DELETE FROM trials WHERE run = :run", [{"run": run}]))
-            statements += [each for trial in found for each in index_rows.of_trial(run, trial)]
-            statements += index_rows.of_points(run, points.points(folder, known, found), stamp)
-        except UserError as error:
-            damaged = [str(error)]
-        else:
-            self._change(*statements)
-        for sentence in damaged:
-            self._say(sentence)
+    def _progress(self, done: int, total: int) -> None:
+        """Say how many runs are indexed, if that takes long."""
+        if done < total and time.monotonic() - self._said_s >= SILENCE_S:
+            self._said_s = time.monotonic()
+            self._say(f"{done:,} of {total:,} runs have been read into the index {self.path}.")
 
     def history(self) -> tuple[list[RunFacts], list[Point]]:
         """Return the facts and the points of all runs, after catching up; read from the folders if there is no index.

@@ -129,7 +129,9 @@ def medians(losses: Sequence[float] | Values) -> Values:
     """Return the median loss of each whole window, float64 (windows,)."""
     found = np.asarray(losses, np.float64)
     ends = edges(len(found))
-    return np.array([np.median(found[begin:end]) for begin, end in itertools.pairwise(ends)])
+    # Most windows of a short course are one step, of which NumPy's median would take most of the time.
+    windows = (found[begin:end] for begin, end in itertools.pairwise(ends))
+    return np.array([window[0] if len(window) == 1 else np.median(window) for window in windows])
 
 
 def parts(own: Values, others: Sequence[Values], spread: Values, factor: float = 1.0) -> Stretch | None:
@@ -199,7 +201,10 @@ def _centres(windows: int) -> Values:
 
 def _median(found: Sequence[Values]) -> Values:
     """Return the median of courses of different lengths, window by window."""
-    return np.array([np.median([each[k] for each in found if k < len(each)]) for k in range(max(map(len, found)))])
+    shared, longest = min(map(len, found)), max(map(len, found))
+    common = np.median(np.stack([each[:shared] for each in found]), axis=0)
+    further = [np.median([each[k] for each in found if k < len(each)]) for k in range(shared, longest)]
+    return np.append(common, further)
 
 
 def _spread(typical: Sequence[Values], processes: Iterable[Sequence[Values]]) -> Values:

@@ -30,6 +30,7 @@ def execute(arguments: argparse.Namespace) -> int:
     wishes = Wishes(
         {name: weight for name, weight in asked.items() if name not in CONDITIONS},
         tuple(name for name in asked if name in CONDITIONS), arguments.steps, arguments.epochs, tuple(arguments.thresholds),
+        only_maintained=not arguments.any,
     )  # fmt: skip
     folder = run_folders.find(selection.runs_of(arguments), arguments.run)
     return 0 if choosing_lines.show(report.view(folder), wishes, arguments.json) else 1

@@ -7,7 +7,7 @@ from typing import Any
 
 from steelyard.catalog import workloads
 from steelyard.certificates.method import FULL_BATCH, FULL_SIZE, Scope
-from steelyard.cli.commands import selection
+from steelyard.cli.commands import selection, waiting
 from steelyard.errors import UserError
 from steelyard.plan.options import Options
 from steelyard.results import record
@@ -26,6 +26,7 @@ def execute(arguments: argparse.Namespace) -> int:
     from steelyard.cli import outcome
 
     options, scope = _request(arguments)
+    limit_s = waiting.limit_s(arguments)
     root = selection.runs_of(arguments)
     plan, _ = fitting.planned(options)
     selection.check_cache()
@@ -33,7 +34,7 @@ def execute(arguments: argparse.Namespace) -> int:
         selection.begun(plan, root, f"{plan.study.name}-certificates") as folder,
         closing(selection.screen_of(arguments)) as screen,
     ):
-        by_id = runs.certify(plan, folder, screen, fresh=arguments.fresh, scope=scope)
+        by_id = runs.certify(plan, folder, screen, fresh=arguments.fresh, scope=scope, limit_s=limit_s)
     names = record.read(folder).plan.by_id
     found = {names[case_id].key: certificate for case_id, certificate in by_id.items()}
     if arguments.json:

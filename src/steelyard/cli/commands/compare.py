@@ -8,6 +8,8 @@ from steelyard import report
 from steelyard.cli.commands import selection
 from steelyard.errors import UserError
 from steelyard.report import changes, compare, machines
+from steelyard.report.formatting import NO_VALUE
+from steelyard.report.notation import quantity_text
 from steelyard.results import record, run_folders
 from steelyard.results.quantities import quantity
 
@@ -60,12 +62,17 @@ def _side_by_side(root: Path, arguments: argparse.Namespace) -> int:
 
 
 def _print(found: list[compare.Finding]) -> None:
-    """Print each finding with what differs, once per result; then what holds for all of them."""
+    """Print a table of two runs, each finding with what differs, once per result; then what holds for all of them."""
     from rich.console import Console
     from rich.markup import escape
     from rich.padding import Padding
 
     console, shown = Console(highlight=False), set[tuple[str, str]]()
+    if found[0].variant:
+        selection.print_table((map(escape, row) for row in _rows(found)), *_headings(found[0]))
+        console.print()
+    else:
+        console.print(f"In run {escape(found[0].run)}:")
     for each in found:
         console.print(f"[bold]{each.group}[/] [dim]{each.input}[/]  {escape(each.sentence)}")
         about = [each.cause.sentence] if each.cause.classes else []
@@ -78,6 +85,25 @@ def _print(found: list[compare.Finding]) -> None:
     unknown = [each.cause.sentence for each in found if each.cause.sentence and not each.cause.classes]
     for sentence in dict.fromkeys([*of_runs, *unknown]):
         console.print(sentence, markup=False)
+
+
+def _headings(of_two_runs: compare.Finding) -> list[str]:
+    return ["workload", "input", "contender", of_two_runs.b, of_two_runs.a, "after / before"]
+
+
+def _rows(found: list[compare.Finding]) -> list[list[str]]:
+    """Return the row of each result of two runs: its value before and after, and the ratio with its interval."""
+    return [
+        [
+            each.group, each.input, each.title, *(_value(each.unit, value) for value in (each.value_b, each.value_a)),
+            NO_VALUE if each.ratio is None else f"{each.ratio:.3f} [{each.low:.3f}, {each.high:.3f}]",
+        ]
+        for each in found
+    ]  # fmt: skip
+
+
+def _value(unit: str, value: float | None) -> str:
+    return NO_VALUE if value is None else quantity_text(unit, value)
 
 
 def _findings(root: Path, arguments: argparse.Namespace) -> list[compare.Finding]:

@@ -4,7 +4,7 @@ import argparse
 from contextlib import closing
 
 from steelyard.cli.commands import run as run_command
-from steelyard.cli.commands import selection
+from steelyard.cli.commands import selection, waiting
 from steelyard.errors import UserError, nearest
 from steelyard.files import paths
 from steelyard.plan.run_plan import RunPlan, Variant
@@ -18,6 +18,7 @@ def execute(arguments: argparse.Namespace) -> int:
     from steelyard.cli import outcome
     from steelyard.report import explained_lines
 
+    limit_s = waiting.limit_s(arguments)
     folder = run_folders.find(selection.runs_of(arguments), arguments.run)
     if not trials.has_finished(folder):
         advice = f"Continue it with: steelyard run --resume {paths.named(folder)}"
@@ -26,12 +27,16 @@ def execute(arguments: argparse.Namespace) -> int:
     wanted = _wanted(folder.name, plan, arguments.results)
     selection.check_cache()
     with closing(selection.screen_of(arguments)) as screen:
-        runs.explain(plan, folder, screen, wanted, arguments.profiles or max(1, plan.profiles), fresh=arguments.fresh)
+        processes = arguments.profiles or max(1, plan.profiles)
+        runs.explain(plan, folder, screen, wanted, processes, arguments.fresh, limit_s)
     found = report.view(folder)
-    cases = {variant.case.id for variant in wanted}
-    explained_lines.show(found, cases)
-    print(report.write(found))
-    return outcome.of_explanation(found, cases)
+    ids = {variant.case.id for variant in wanted}
+    if arguments.json:
+        selection.print_json(explained_lines.as_dict(found, ids, report.write(found)))
+    else:
+        explained_lines.show(found, ids)
+        print(report.write(found))
+    return outcome.of_explanation(found, ids)
 
 
 def _wanted(run: str, plan: RunPlan, names: list[str]) -> list[Variant]:

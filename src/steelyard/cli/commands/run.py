@@ -9,7 +9,7 @@ from pathlib import Path
 
 from steelyard.catalog import frameworks
 from steelyard.cli.arguments import typed
-from steelyard.cli.commands import selection
+from steelyard.cli.commands import selection, waiting
 from steelyard.cli.commands.nodes import nodes_of
 from steelyard.cli.main import EXIT_INTERRUPTED
 from steelyard.cluster.nodes import Choice
@@ -17,6 +17,7 @@ from steelyard.errors import UserError, notice
 from steelyard.files import paths
 from steelyard.files.folders import size_bytes
 from steelyard.host import of_another
+from steelyard.host.exclusive import StoppedWaiting
 from steelyard.plan import resolve
 from steelyard.plan.options import Options
 from steelyard.plan.run_plan import RunPlan
@@ -33,6 +34,7 @@ def execute(arguments: argparse.Namespace) -> int:
 
     The exit code is that of `outcome`.
     """
+    waiting.limit_s(arguments)  # contradictions are refused before a cluster, data or a store is asked for anything
     root = selection.runs_of(arguments)
     known = None if arguments.resume is None else record.read(run_folders.find(root, arguments.resume))
     with nodes_of(arguments, known.machine if known else "") as chosen:
@@ -108,12 +110,15 @@ def carry_out(
 
     `nodes`: of a cluster, which measure instead of this machine.
     """
+    limit_s = waiting.limit_s(arguments)
     selection.check_cache()
     with nullcontext(folder) if folder else selection.begun(plan, root, plan.study.name) as where:
-        return _carried_out(arguments, plan, where, nodes)
+        return _carried_out(arguments, plan, where, nodes, limit_s)
 
 
-def _carried_out(arguments: argparse.Namespace, plan: RunPlan, folder: Path, nodes: Choice | None) -> int:
+def _carried_out(
+    arguments: argparse.Namespace, plan: RunPlan, folder: Path, nodes: Choice | None, limit_s: float
+) -> int:
     from steelyard import report
     from steelyard import run as runs
     from steelyard.cli import outcome
@@ -121,7 +126,9 @@ def _carried_out(arguments: argparse.Namespace, plan: RunPlan, folder: Path, nod
 
     try:
         with closing(selection.screen_of(arguments, plan)) as screen:
-            page = runs.run(plan, folder, screen, nodes)
+            page = runs.run(plan, folder, screen, nodes, limit_s)
+    except StoppedWaiting:  # nothing was done, so there is nothing to continue
+        raise
     except KeyboardInterrupt:
         where = f" --on {shlex.quote(arguments.on)}" if nodes else ""
         print(

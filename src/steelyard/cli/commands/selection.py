@@ -16,6 +16,7 @@ from steelyard.catalog import user_networks
 from steelyard.console import Screen
 from steelyard.errors import ResumableError, UserError
 from steelyard.files import paths
+from steelyard.host.exclusive import StoppedWaiting
 from steelyard.plan.options import Options
 from steelyard.plan.run_plan import RunPlan
 from steelyard.results import addresses, record, run_folders
@@ -45,7 +46,8 @@ def runs_of(arguments: argparse.Namespace) -> Path:
 def begun(plan: RunPlan, root: Path, name: str) -> Iterator[Path]:
     """Create a run folder with the record of a run that the block carries out.
 
-    If the run is refused before its first process, the folder is removed, unless the user can continue the run.
+    If the run is refused before its first process, or stopped while it waits for its turn, the folder is removed, unless the
+    user can continue the run.
     """
     from steelyard.measure.launch import worker_hash
     from steelyard.results import removal
@@ -57,7 +59,7 @@ def begun(plan: RunPlan, root: Path, name: str) -> Iterator[Path]:
         yield folder
     except ResumableError:
         raise
-    except UserError:
+    except (UserError, StoppedWaiting):
         removal.discard(folder)
         raise
 

@@ -4,6 +4,7 @@ import argparse
 import math
 
 from steelyard.cli.arguments import parser
+from steelyard.cli.commands import selection
 from steelyard.cluster import slurm
 
 
@@ -11,5 +12,10 @@ def execute(arguments: argparse.Namespace) -> int:
     """Print the script. Wrong arguments of the study are refused now, and not by the job hours later."""
     command = ["run", *arguments.study]
     parser(command).parse_args(command)
-    print(slurm.script(arguments.study, arguments.nodes, math.ceil(arguments.minutes), arguments.runs), end="")
+    minutes = math.ceil(arguments.minutes)
+    script = slurm.script(arguments.study, arguments.nodes, minutes, arguments.runs)
+    if arguments.json:
+        selection.print_json({"script": script, "nodes": arguments.nodes, "minutes": minutes, "runs": arguments.runs})
+    else:
+        print(script, end="")
     return 0

@@ -15,6 +15,7 @@ LEAST_MINUTES = 0.5
 OWN = {
     "workload": "--workload", "modes": "--mode", "knobs": "--knob", "minutes": "--minutes",
     "workload_folders": "--workloads", "framework_folders": "--frameworks", "external": "--env",
+    "wait_minutes": "--wait", "no_wait": "--no-wait",
 }  # fmt: skip
 """Arguments that only a search has, as they are typed."""
 
@@ -22,10 +23,10 @@ OWN = {
 def check(arguments: argparse.Namespace) -> None:
     """Reject arguments that contradict each other."""
     if not arguments.tune:
-        given = [typed for name, typed in OWN.items() if getattr(arguments, name) is not None]
+        given = [typed for name, typed in OWN.items() if getattr(arguments, name) not in (None, False)]
         if given:
             raise UserError(f"{given[0]} needs --tune FRAMEWORK.")
-    elif arguments.goals or arguments.steps or arguments.epochs or arguments.thresholds:
+    elif arguments.goals or arguments.steps or arguments.epochs or arguments.thresholds or arguments.any:
         raise UserError(
             "--tune looks for the least time per step, so it takes no goal. Choose from its result afterwards, with steelyard "
             "advise --for."

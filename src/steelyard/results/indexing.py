@@ -1,0 +1,59 @@
+"""Run folders -> the statements that write them into the index; many folders are read by several processes."""
+
+import multiprocessing
+import signal
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from steelyard.errors import UserError
+from steelyard.host import usable_cores
+from steelyard.results import index_rows, points, record, run_folders, trials
+from steelyard.results.index_rows import Statement
+
+# So many runs take about as long to read as further processes take to start.
+FEW = 16
+AT_ONCE = 4  # runs that a process gets together
+
+
+@dataclass(frozen=True)
+class Indexed:
+    """What the index needs of a run. `statements`: none if it is in progress or cannot be read; `damaged`: what is left out."""
+
+    statements: list[Statement] = field(default_factory=list)
+    damaged: list[str] = field(default_factory=list)
+
+
+def read(folder: Path, stamp: str) -> Indexed:
+    """Read one run; `stamp` is what identifies its present state."""
+    run = folder.name
+    try:
+        known = record.read(folder)
+        if run_folders.state(folder, known) == "running":
+            return Indexed()
+        found, damaged = trials.read_all(folder)
+        statements = index_rows.of_run(run, folder, known)
+        statements.append(("DELETE FROM trials WHERE run = :run", [{"run": run}]))
+        statements += [each for trial in found for each in index_rows.of_trial(run, trial)]
+        statements += index_rows.of_points(run, points.points(folder, known, found), stamp)
+    except UserError as error:
+        return Indexed(damaged=[str(error)])
+    return Indexed(statements, damaged)
+
+
+def read_all(stamps: Mapping[Path, str]) -> Iterator[Indexed]:
+    """Read runs in order, {folder: stamp}; many of them by as many processes as there are cores."""
+    workers = min(usable_cores(), len(stamps) // FEW)
+    if workers < 2:
+        yield from map(read, stamps, stamps.values())
+        return
+    # Not forked: a run that opens the index has threads, whose locks a copy of the process would keep for ever.
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(workers, context, _ignore_interrupts) as pool:
+        yield from pool.map(read, stamps, stamps.values(), chunksize=AT_ONCE)
+
+
+def _ignore_interrupts() -> None:
+    """Leave Ctrl-C to the process that waits for this one."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
