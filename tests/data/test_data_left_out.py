@@ -179,13 +179,7 @@ def test_all_bad_files_of_a_folder_are_refused_at_once(photos: Path) -> None:
         error(images, photos),
     ):
         assert found.startswith("5 files, folders or lines are refused.")
-        assert [found.count(f"bad{number}.png is damaged or not an image") for number in range(5)] == [
-            1,
-            1,
-            1,
-            0,
-            0,
-        ] or (found.count("is damaged or not an image") == 3)
+        assert found.count(".png is damaged or not an image") == 3
         assert found.endswith("2 more are refused for reasons like these.")
         assert "download" not in found
 
@@ -450,9 +444,7 @@ def test_a_vocabulary_may_have_a_byte_order_mark_and_a_line_separator_as_a_piece
 # Where it is said, and what stays as it was
 
 
-def test_a_plan_opens_a_sample_and_says_what_is_left_out(
-    photos: Path, monkeypatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_plan_opens_a_sample_and_says_what_is_left_out(photos: Path, monkeypatch) -> None:
     (photos / "train/cat/3.webp").write_bytes(hostile.picture(form="WEBP"))
     opened = []
     decode = pictures.decode_picture
