@@ -214,3 +214,8 @@ def test_rows_of_one_claim_are_one_claim(tmp_path):
     found = view_of(write_run(tmp_path / "b", agreeing, wanted, published=replace(known, tables=(said,))))
     assert len(measured(found)) == 2
     assert headlines(found)[0] == "Of 1 published claim measured here: 1 in the same order."
+
+
+def test_documents_without_a_number_are_said_to_have_none(tmp_path):
+    found = viewed(tmp_path, gather("onnx-exchange", studies.study("onnx-exchange").published, "P"))
+    assert headlines(found)[-1] == "The documents print no number that this run could be compared with."

@@ -14,7 +14,7 @@ from steelyard.report.learning import Learning
 from steelyard.report.summaries import Summary, summary
 
 NO_VERDICT = "No verdict: only one process of each contender was measured."
-NOTHING = "The documents print no number that this run could be compared with."
+NOTHING = "Nothing that was published could be held against this run."
 SEEDS = Options(
     study="time-to-accuracy", size="C", workloads=("resnet18:digits",), seeds=(1, 2), frameworks=("pytorch", "jax")
 )

@@ -1,59 +1,132 @@
-"""Scores of two contenders over seeds: paired where both trained on the same, and without an interval where there are few."""
+"""Scores of predictions, checked against hand calculations."""
 
 from __future__ import annotations
 
-from math import inf
+from math import exp, log
 
+import numpy as np
 import pytest
 
-from steelyard.statistics.claims import claim, judge
-from steelyard.statistics.scores import ratio
-
-BETTER = claim("accuracy", "order", ordered=True, value=None)
-EQUAL = claim("accuracy", "equal", ordered=True, value=None)
-# Seeds differ much more than the two contenders do.
-A, B = {1: 0.91, 2: 0.84, 3: 0.88}, {1: 0.90, 2: 0.831, 3: 0.869}
+from steelyard.errors import UserError
+from steelyard.statistics.metrics import LETTERS, METRICS, in_percent, score
 
 
-def test_scores_are_paired_by_seed():
-    found = ratio(A, B, more_is_better=True)
-    assert (found.rounds, found.low > 1) == (3, True)
-    unpaired = ratio(A, {number + 10: value for number, value in B.items()}, more_is_better=True)
-    assert unpaired.low < 1 < unpaired.high
-    assert unpaired.value == pytest.approx(found.value)
+def codes(text: str, width: int) -> list[int]:
+    """Return the classes of a text, padded with 0."""
+    return [LETTERS.index(letter) for letter in text] + [0] * (width - len(text))
 
 
-def test_of_a_loss_the_smaller_one_is_better():
-    assert ratio(A, B, more_is_better=False).high < 1
+def test_accuracy_is_the_share_of_correct_predictions() -> None:
+    predictions = {"truth": np.array([1, 2, 3, 4]), "predicted": np.array([1, 2, 0, 4])}
+    assert score("accuracy", predictions) == {"accuracy": 0.75}
+    among = predictions | {"among_five": np.array([True, True, False, False])}
+    assert list(score("accuracy", among).items()) == [("accuracy", 0.75), ("top-5", 0.5)]
 
 
-@pytest.mark.parametrize(
-    ("a", "b", "said", "word"),
-    [
-        (A, B, BETTER, "same order"),
-        (B, A, BETTER, "opposite order"),
-        (A, A, BETTER, "open"),
-        (A, B, EQUAL, "same size"),
-        (A, {key: value * 0.9 for key, value in A.items()}, EQUAL, "other size"),
-    ],
-)
-def test_claims_on_accuracy_get_the_words_of_other_claims(a, b, said, word):
-    assert judge(said, ratio(a, b, more_is_better=True)) == word
+def test_a_language_model_is_scored_per_masked_word() -> None:
+    # Sums over samples: 8 words, 6 of them right, 8 ln 5 nats; one of two next-sentence predictions is right.
+    predictions = {
+        "words": np.array([3, 5]), "right": np.array([2, 4]), "nll": np.array([3 * log(5), 5 * log(5)], np.float32),
+        "next_right": np.array([1, 0]),
+    }  # fmt: skip
+    found = score("masked-language", predictions)
+    assert list(found) == ["masked words", "perplexity", "next sentence"]
+    assert found["masked words"] == 0.75
+    assert found["perplexity"] == pytest.approx(5)
+    assert found["next sentence"] == 0.5
 
 
-@pytest.mark.parametrize("seeds", [1, 2])
-def test_few_seeds_leave_a_claim_open(seeds):
-    few = [{number: scores[number] for number in range(1, seeds + 1)} for scores in (A, B)]
-    found = ratio(*few, more_is_better=True)
-    assert (found.low, found.high, found.rounds) == (0, inf, seeds)
-    assert {judge(said, found) for said in (BETTER, EQUAL)} == {"open"}
+def test_small_losses_of_many_samples_are_not_lost_in_the_sum() -> None:
+    # In float32 the sum stops growing at 2^24 ones.
+    count = 2**24 + 2**22
+    nll = np.concatenate([np.full(1, 2.0**24, np.float32), np.ones(2**22, np.float32)])
+    words = np.array([count])
+    assert score("translation", {"words": words, "nll": nll})["perplexity"] == pytest.approx(exp(1), rel=1e-9)
+    language = {"words": words, "nll": nll, "right": words, "next_right": np.ones(1)}
+    assert score("masked-language", language)["perplexity"] == pytest.approx(exp(1), rel=1e-9)
 
 
-@pytest.mark.parametrize(("a", "b"), [({}, A), (A, {}), ({1: 0.0, 2: 0.5, 3: 0.5}, B)])
-def test_without_scores_above_zero_there_is_no_ratio(a, b):
-    assert ratio(a, b, more_is_better=True) is None
+def test_a_translation_without_a_search_has_a_perplexity_only() -> None:
+    predictions = {"words": np.array([2, 3]), "nll": np.array([2 * log(7), 3 * log(7)])}
+    assert score("translation", predictions) == {"perplexity": pytest.approx(7)}
 
 
-@pytest.mark.parametrize("relation", ["", "about", "not given"])
-def test_a_score_of_another_machine_is_no_claim(relation):
-    assert claim("accuracy", relation, ordered=True, value=93.0) is None
+@pytest.fixture
+def encoding() -> np.ndarray:
+    """A tokenizer of whole words; 0 pads, 3 ends a sentence."""
+    from tokenizers import Tokenizer, models, pre_tokenizers
+
+    words = ["[PAD]", "[UNK]", "[BOS]", "[EOS]", "the", "cat", "sat", "on", "a", "mat"]
+    pieces = Tokenizer(models.WordLevel({word: number for number, word in enumerate(words)}, unk_token="[UNK]"))
+    pieces.pre_tokenizer = pre_tokenizers.Whitespace()
+    return np.frombuffer(pieces.to_str().encode(), np.uint8)
+
+
+def test_translations_are_scored_up_to_their_end(encoding: np.ndarray) -> None:
+    truth = np.array([[4, 5, 6, 7, 8, 9, 3, 0], [8, 5, 6, 7, 4, 9, 3, 0]])
+    after_the_end = truth.copy()
+    after_the_end[:, 7] = 5
+    others = {"words": np.array([6, 6]), "nll": np.zeros(2), "encoding": encoding}
+    found = score("translation", others | {"translation": after_the_end, "truth": truth})
+    assert list(found) == ["perplexity", "BLEU"]
+    assert found["BLEU"] == pytest.approx(100)
+
+
+def test_a_translation_without_an_end_is_scored_whole(encoding: np.ndarray) -> None:
+    truth = np.array([[4, 5, 6, 7, 8, 9, 3]])
+    endless = np.array([[4, 5, 6, 7, 8, 9, 9]])
+    others = {"words": np.array([6]), "nll": np.zeros(1), "encoding": encoding}
+    found = score("translation", others | {"translation": endless, "truth": truth})["BLEU"]
+    # Of n-grams 6/7, 5/6, 4/5 and 3/4 match; the translation is not too short.
+    assert found == pytest.approx(100 * (6 / 7 * 5 / 6 * 4 / 5 * 3 / 4) ** 0.25)
+    turned = score("translation", others | {"translation": truth, "truth": endless})["BLEU"]
+    # All n-grams match, but six words instead of seven: the brevity penalty is exp(1 - 7 / 6).
+    assert turned == pytest.approx(100 * exp(1 - 7 / 6))
+
+
+def test_speech_is_decoded_by_merging_repetitions_and_dropping_blanks() -> None:
+    # "HELLO": the blank between the two L keeps both; frames beyond the length are ignored.
+    frames = np.array([codes("HHEL_LLOO", 11), codes("_A''S_", 11)], np.int8)
+    frames[0, 9:] = LETTERS.index("X")
+    predictions = {
+        "frames": frames, "lengths": np.array([9, 11]),
+        "transcript": np.array([codes("HELLO", 8), codes("A'S", 8)]),
+    }  # fmt: skip
+    assert score("speech", predictions) == {"WER": 0.0, "CER": 0.0}
+
+
+def test_speech_without_a_length_for_each_utterance_is_refused() -> None:
+    predictions = {
+        "frames": np.array([codes("A", 2)] * 2, np.int8), "lengths": np.array([2]),
+        "transcript": np.array([codes("A", 2)] * 2),
+    }  # fmt: skip
+    with pytest.raises(ValueError, match="shorter"):
+        score("speech", predictions)
+
+
+def test_word_and_character_errors_are_shares_of_the_truth() -> None:
+    # One of three words is wrong; two of eleven characters, counting the spaces, must be inserted.
+    predictions = {
+        "frames": np.array([codes("IT IS HE", 12)], np.int8), "lengths": np.array([12]),
+        "transcript": np.array([codes("IT IS HERE'", 12)]),
+    }  # fmt: skip
+    found = score("speech", predictions)
+    assert found["WER"] == pytest.approx(1 / 3)
+    assert found["CER"] == pytest.approx(3 / 11)
+
+
+def test_a_spectrogram_has_the_means_of_its_two_losses() -> None:
+    predictions = {"mel": np.array([0.5, 1.5]), "gate": np.array([0.1, 0.3])}
+    assert score("spectrogram", predictions) == {"mel loss": 1.0, "gate loss": pytest.approx(0.2)}
+
+
+def test_rates_are_shown_in_percent_and_other_scores_are_not() -> None:
+    rates = {"accuracy", "top-5", "masked words", "next sentence", "WER", "CER"}
+    others = {"perplexity", "BLEU", "mel loss", "gate loss"}
+    assert {name for name in rates | others if in_percent(name)} == rates
+
+
+def test_an_unknown_metric_is_named_with_the_nearest_one() -> None:
+    with pytest.raises(UserError, match=r"There is no metric 'acuracy'\. Did you mean 'accuracy'\?"):
+        score("acuracy", {})
+    assert list(METRICS) == ["accuracy", "masked-language", "translation", "speech", "spectrogram"]
