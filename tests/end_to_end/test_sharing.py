@@ -41,7 +41,7 @@ def test_runs_reach_the_store_also_after_it_was_away_and_no_record_has_the_passw
     again = steelyard(*RUN, "--if-changed", "--store", url)
     assert again.returncode == 0, again.stderr
     assert "so nothing was measured." in again.stdout
-    assert "1 run added to the store postgresql:///postgres?host=" in again.stderr
+    assert "1 run added to the store postgresql:///postgres.\n" in again.stderr
     (name,) = run_folders.names(data_folder / "runs")
     assert "secret" not in record.read(data_folder / "runs" / name).command
     assert "secret" not in done.stderr + again.stderr
