@@ -130,21 +130,24 @@ def test_user_code_runs_in_no_process_of_the_tool(
     assert (len(workers), len(describing) + len(workers)) == (2, len(programs))
 
 
-# What an implementation does when it is imported by its worker -> what is said of it.
+# What an implementation does when it is imported by its worker -> what is said of it, and the exit code.
 HARM = {
     "removes its trial": (
         "import os, shutil; shutil.rmtree(os.getcwd())",
         "The process removed the folder of its trial",
+        3,
     ),
     "removes all trials": (
         "import os, shutil; shutil.rmtree(os.path.dirname(os.getcwd()))",
         "The process removed the folder of its trial",
+        1,  # that of the other contender, which waits for its turn, is among them
     ),
     "removes its run": (
         "import os, shutil; shutil.rmtree(os.path.dirname(os.path.dirname(os.getcwd())))",
         "run.json",
+        2,
     ),
-    "ends": ("import os; os._exit(0)", "The worker ended with exit code 0"),
+    "ends": ("import os; os._exit(0)", "The worker ended with exit code 0", 3),
 }
 
 
@@ -161,12 +164,12 @@ def test_an_implementation_that_harms_the_record_is_named_in_a_sentence(
     steelyard: Steelyard, own: Callable[..., str], harm: str
 ) -> None:
     folder = own()
-    code, sentence = HARM[harm]
+    code, sentence, ends = HARM[harm]
     imports(folder, code)
     settings = ("-w", "line", "-f", "fake", "-f", "dummy", "--rounds", "2", "--no-certify", "--plain")
     done = steelyard("run", *settings, "--workloads", folder)
     assert sentence in " ".join(done.stderr.split())
-    assert done.returncode == (2 if harm == "removes its run" else 3), done.stderr
+    assert done.returncode == ends, done.stderr
 
 
 def test_processes_that_an_implementation_leaves_are_ended_and_the_table_says_so(
@@ -181,5 +184,5 @@ def test_processes_that_an_implementation_leaves_are_ended_and_the_table_says_so
     settings = ("-w", "line", "-f", "fake", "-f", "dummy", "--rounds", "2", "--no-certify", "--plain")
     done = steelyard("run", *settings, "--workloads", folder)
     assert done.returncode == 0, done.stderr
-    assert done.stderr.count("dummy on line: It left 1 process behind (") == 2
+    assert done.stderr.count("dummy on line: It left 1 process behind (") >= 2, "once in each attempt at a round"
     assert "Its process left other processes behind." in " ".join(done.stdout.split())
