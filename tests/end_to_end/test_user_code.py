@@ -128,3 +128,61 @@ def test_user_code_runs_in_no_process_of_the_tool(
     workers = [each for each in programs if "steelyard_worker" in each]
     assert len(describing) == 1
     assert (len(workers), len(describing) + len(workers)) == (2, len(programs))
+
+
+# What an implementation does when it is imported by its worker -> what is said of it, and the exit code.
+HARM = {
+    "removes its trial": (
+        "import os, shutil; shutil.rmtree(os.getcwd())",
+        "The process removed the folder of its trial",
+        3,
+    ),
+    "removes all trials": (
+        "import os, shutil; shutil.rmtree(os.path.dirname(os.getcwd()))",
+        "The process removed the folder of its trial",
+        1,  # that of the other contender, which waits for its turn, is among them
+    ),
+    "removes its run": (
+        "import os, shutil; shutil.rmtree(os.path.dirname(os.path.dirname(os.getcwd())))",
+        "run.json",
+        2,
+    ),
+    "ends": ("import os; os._exit(0)", "The worker ended with exit code 0", 3),
+}
+
+
+def imports(folder: str, code: str) -> None:
+    """Make the implementation for Dummy do something when its worker imports it."""
+    path = Path(folder) / "line" / "dummy.py"
+    text = path.read_text()
+    assert "import numpy as np\n" in text
+    path.write_text(text.replace("import numpy as np\n", f"import numpy as np\n{code}\n"))
+
+
+@pytest.mark.parametrize("harm", HARM)
+def test_an_implementation_that_harms_the_record_is_named_in_a_sentence(
+    steelyard: Steelyard, own: Callable[..., str], harm: str
+) -> None:
+    folder = own()
+    code, sentence, ends = HARM[harm]
+    imports(folder, code)
+    settings = ("-w", "line", "-f", "fake", "-f", "dummy", "--rounds", "2", "--no-certify", "--plain")
+    done = steelyard("run", *settings, "--workloads", folder)
+    assert sentence in " ".join(done.stderr.split())
+    assert done.returncode == ends, done.stderr
+
+
+def test_processes_that_an_implementation_leaves_are_ended_and_the_table_says_so(
+    steelyard: Steelyard, own: Callable[..., str]
+) -> None:
+    folder = own()
+    leaves = (
+        "import subprocess, sys\n"
+        "subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'], start_new_session=True)"
+    )
+    imports(folder, leaves)
+    settings = ("-w", "line", "-f", "fake", "-f", "dummy", "--rounds", "2", "--no-certify", "--plain")
+    done = steelyard("run", *settings, "--workloads", folder)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("dummy on line: It left 1 process behind (") >= 2, "once in each attempt at a round"
+    assert "Its process left other processes behind." in " ".join(done.stdout.split())

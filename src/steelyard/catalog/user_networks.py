@@ -101,7 +101,6 @@ def _asked(folder: Path, request: Request) -> Iterator[tuple[Path, str]]:
 def _run(path: Path, place: Path, log: BoundedLog) -> str:
     """Run the process to its end, or to the limit of time; return a clause that says how it ended."""
     code = CODE.format(sys.path, describing_process.__name__, str(place))
-    since_s = time.time()
     try:
         process = subprocess.Popen(
             [sys.executable, "-c", code], stdin=subprocess.DEVNULL, stdout=log.fileno(), stderr=subprocess.STDOUT,
@@ -109,13 +108,14 @@ def _run(path: Path, place: Path, log: BoundedLog) -> str:
         )  # fmt: skip
     except OSError as error:
         return f"the interpreter {sys.executable}, which describes it, could not be started ({error.strerror})"
+    started = left_behind.origin(process.pid, str(place), "")
     try:
         return _waited(process, path, log)
     finally:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
-        left_behind.end(left_behind.Origin(process.pid, str(place), "", since_s), 0)
+        left_behind.end(started, 0)
 
 
 def _waited(process: "subprocess.Popen[bytes]", path: Path, log: BoundedLog) -> str:

@@ -5,6 +5,7 @@ keeps the variables with which it began, and the folder in which it works.
 """
 
 import contextlib
+import math
 import os
 import sys
 import time
@@ -20,8 +21,6 @@ FOSTERS = ("systemd", "init")
 POLL_S = 0.05
 # Ended processes may have started others in the last moment.
 MOST_SCANS = 5
-# By how much the time at which a process began may be wrong: it is counted from the start of the system, whose clock is adjusted.
-CLOCK_S = 2.0
 
 
 @dataclass(frozen=True)
@@ -37,6 +36,15 @@ class Origin:
     temporary: str
     folder: str
     since_s: float
+
+
+def origin(pid: int, temporary: str, folder: str) -> Origin:
+    """Return the origin of what a process that has just been started, and is not waited for yet, will start."""
+    try:
+        since_s = psutil.Process(pid).create_time()
+    except psutil.Error:
+        since_s = math.inf
+    return Origin(pid, temporary, folder, since_s)
 
 
 def origin_of(pid: int) -> Origin:
@@ -124,7 +132,7 @@ def _was_orphaned(pid: int, since_s: float) -> bool:
     process = psutil.Process(pid)
     parent = process.parent()
     orphaned = parent is None or parent.pid == 1 or parent.name() in FOSTERS
-    return orphaned and process.terminal() is None and process.create_time() >= since_s - CLOCK_S
+    return orphaned and process.terminal() is None and process.create_time() >= since_s
 
 
 def _environ(pid: int) -> bytes:

@@ -192,6 +192,8 @@ def _wait(
             return STOPPED
         if endless := output.look():
             return "crash", endless
+        if tail.is_gone:
+            return "crash", "The record of the process is gone."
         if time.monotonic() - heard > guard.silence_s:
             message = f"The worker wrote no event for {guard.silence_s:.0f} s and was stopped."
             where = failing_ranks.places(folder, ranks) if ranks > 1 else ""
@@ -232,10 +234,13 @@ class _Tail:
 
     def __init__(self, path: Path, seen: Watching) -> None:
         self._path, self._position, self._seen = path, 0, seen
+        self.is_gone = False
 
     def new(self) -> list[dict[str, Any]]:
         self._seen.looks()
         if not self._path.is_file():
+            # What waits for its turn would wait for ever, because nobody reads that it does.
+            self.is_gone = self._position > 0 or not self._path.parent.is_dir()
             return []
         try:
             with self._path.open("rb") as file:

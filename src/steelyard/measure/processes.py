@@ -52,9 +52,8 @@ def running(
         with contextlib.suppress(OSError):  # no room for a folder there: what needs one fails with a reason of its own
             temporary = tempfile.TemporaryDirectory(prefix="steelyard-", ignore_cleanup_errors=True)
             own = environ[left_behind.VARIABLE] = stack.enter_context(temporary)
-        since_s = time.time()
         process = _start(job, python, worker, log, hosts, line, environ)
-        stack.callback(_end_all, process, Origin(process.pid, own, job.folder, since_s), record)
+        stack.callback(_end_all, process, left_behind.origin(process.pid, own, job.folder), record)
         yield process
 
 
