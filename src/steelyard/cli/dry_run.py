@@ -22,7 +22,7 @@ def show(plan: RunPlan, as_json: bool = False, nodes: Choice | None = None) -> N
     threads = plan.variants[0].case.settings.threads or "the framework's own default"
     console.print(f"[bold]{plan.study.title}[/]: {plan.study.question}")
     for protocol in plan.protocols:
-        console.print(f"Protocol {protocol.name}: {protocol.summary}.")
+        console.print(f"Protocol {protocol.name}: {protocol.text}.")
     console.print(f"Threads per framework: {threads}.")
     for group in plan.groups:
         _show_group(plan, group, known)
