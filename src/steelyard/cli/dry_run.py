@@ -37,11 +37,12 @@ def show(plan: RunPlan, as_json: bool = False, nodes: Choice | None = None) -> N
     extra = [
         ("exchange", "{} more to measure by itself what ranks exchange"),
         ("profiles", "{} more for profiles"),
-        ("certificates", "up to {} more for certificates that are not stored"),
+        ("certificates", "about {}, at the longest {most}, more for certificates if none is stored"),
         ("environments", "up to {} more for environments that do not exist"),
         ("graphs", "{} more to count the graphs of steps"),
     ]
-    parts += [text.format(estimate.in_words(found[stage])) for stage, text in extra if found[stage]]
+    most = estimate.in_words(found["most_certificates"])
+    parts += [text.format(estimate.in_words(found[stage]), most=most) for stage, text in extra if found[stage]]
     if plan.minutes:
         parts.append(f"after {plan.minutes:g} minutes no new round starts")
     console.print(f"\nEstimated time: {'; '.join(parts)}.")
