@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from steelyard.catalog import frameworks
+from steelyard.cli import dry_run
 from steelyard.plan import estimate, resolve
 from steelyard.plan.options import Options
 from steelyard.plan.run_plan import RunPlan
@@ -174,3 +175,15 @@ def test_slow_memory_makes_loops_over_time_slower_by_estimate() -> None:
     none, slow, fast = (step_s("gnmt:tiny", bandwidth) for bandwidth in (math.inf, 1e9, 2e9))
     assert slow - none == pytest.approx(2 * (fast - none))
     assert fast > none
+
+
+def test_certificates_have_a_range_as_long_as_they_have_taken(capsys: pytest.CaptureFixture[str]) -> None:
+    plan = resolve.plan(Options(**LINE, frameworks=("fake", "dummy")))
+    found = estimate.estimate(plan)
+    assert found["most_certificates"] == estimate.MOST_OF_CERTIFICATES * found["certificates"] > found["certificates"]
+    dry_run.show(plan)
+    text = " ".join(capsys.readouterr().out.split())
+    least, most = (estimate.in_words(found[name]) for name in ("certificates", "most_certificates"))
+    assert f"about {least}, at the longest {most}, more for certificates if none is stored" in text
+    dry_run.show(resolve.plan(Options(**LINE, frameworks=("fake", "dummy"), certify=False)))
+    assert "certificates" not in capsys.readouterr().out

@@ -58,3 +58,13 @@ def test_each_protocol_of_epochs_has_its_own_summary() -> None:
 def test_an_impossible_protocol_is_refused(name: str) -> None:
     with pytest.raises(UserError, match=re.escape(f"There is no protocol '{name}'")):
         protocol(name)
+
+
+@pytest.mark.parametrize(("rounds", "said"), [
+    ("", "(3 to 12 rounds)"), ("1", "(1 round)"), ("5", "(5 rounds)"), ("2-4", "(2 to 4 rounds)"),
+])  # fmt: skip
+@pytest.mark.parametrize("name", ["sequential", "sequential:pipeline"])
+def test_the_text_of_a_protocol_has_the_rounds_of_this_run(name: str, rounds: str, said: str) -> None:
+    found = protocol(name, rounds)
+    assert said in found.text
+    assert found.summary == protocol(name).summary, "rounds of earlier runs can still be used"

@@ -18,6 +18,7 @@ PLACES = {
     "steelyard/certificates/conclusion.py": "the date of a certificate",
     "steelyard/environments/provisioning.py": "ages of files, whose times are of the calendar",
     "steelyard/environments/verification.py": "the date of a check",
+    "steelyard/host/holders.py": "since when a command has the machine, which people read",
     "steelyard/results/record.py": "the date of a run",
     "steelyard/results/run_folders.py": "the name of a run",
     "steelyard_worker/frameworks/mindspore/profiling.py": "MindSpore's trace has calendar times, and its start is needed",

@@ -162,7 +162,8 @@ def test_the_pinned_single_process_is_preferred_and_named(tmp_path):
     row = rows_of(found)["copies:2"]
     assert row.single.case.strategy == "single"
     assert row.exchange is None
-    assert "exposed exchange not measured" in scaling_table.section(found.comparisons[0]).lines[0]
+    section = scaling_table.section(found.comparisons[0])
+    assert "exposed exchange not measured, as the row alone:2 is missing (--strategy alone:2)" in section.lines[0]
 
 
 @pytest.mark.parametrize("fault", [{"passed": False}, {"passed": None}, {"failure": ("crash", "It ended.")}])

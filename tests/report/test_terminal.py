@@ -69,6 +69,21 @@ def test_of_many_contenders_with_alike_warnings_the_first_are_named(recorded_vie
     assert "F6; F7; F8: Failed." in text
 
 
+def test_what_asks_for_nothing_comes_after_the_warnings_and_is_not_counted(recorded_view, printed):
+    found = (
+        ResultWarning("Failed", "warning", "A", "It failed.", "Look."),
+        ResultWarning("InputBound", "note", "B", "It waits.", "Nothing to do."),
+        ResultWarning("FasterThanPossible", "error", "C", "It is too fast.", "Invalid."),
+    )
+    text = " ".join(printed(replace(recorded_view, warnings=found), 100).split())
+    assert " 2 warnings " in text
+    assert text.index("C: It is too fast.") > text.index("2 warnings")
+    assert text.index("A: It failed.") < text.index(" Notes ") < text.index("B: It waits.")
+    alone = " ".join(printed(replace(recorded_view, warnings=found[1:2]), 100).split())
+    assert "warning" not in alone
+    assert " Notes " in alone
+
+
 def test_an_uncertified_number_is_marked(uncertified_view, printed):
     rows = [line for line in printed(uncertified_view, 80).splitlines() if line.startswith("Dummy  ")]
     assert len(rows) == 2

@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 from recorded import Script, view_of, write_run
 
-from steelyard.report import details, warnings
+from steelyard.report import details, formatting, warnings
 from steelyard.statistics.sentences import percent
 from steelyard.statistics.steadiness import SeriesLabel
 from steelyard_worker.protocol import LOSSES
+
+SLOWER = SeriesLabel("slowdown", 40, 0.08)
 
 
 def warnings_of(folder):
@@ -129,3 +131,17 @@ def test_a_speed_that_fewer_multiplications_explain_is_used_with_a_warning(tmp_p
     assert (warning.severity, warning.subject) == ("warning", "Fake on line:small")
     assert warning.sentence == notes["line:small/fake/scripted"]
     assert view.comparisons[0].rankings["cached"].leader
+
+
+def test_what_may_bias_a_mean_stands_at_the_number_and_is_a_note(recorded_view):
+    comparison = recorded_view.comparisons[0]
+    contender = comparison.contenders[0]
+    speed = contender.speeds["cached"]
+    before = formatting.mean_step(contender, "cached")
+    unsteady_one = replace(contender, speeds={**contender.speeds, "cached": replace(speed, label=SLOWER)})
+    shown = formatting.mean_step(unsteady_one, "cached")
+    assert shown.value == before.value
+    assert shown.interval == f"{before.interval}, unsteady, may be off by 8 %"
+    (found,) = [each for each in warnings._of_speed(comparison, contender, "cached", replace(speed, label=SLOWER))
+                if each.name == "Unsteady"]  # fmt: skip
+    assert found.severity == "note"

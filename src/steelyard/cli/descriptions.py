@@ -15,7 +15,7 @@ DESCRIPTIONS = {
     "run": f"""\
 Compare frameworks on this machine. The command creates one isolated environment per framework, prepares the data,
 certifies that every framework computes the same function, and measures rounds of new processes until the fastest
-framework is told apart from every other one, as is the fastest that is still maintained: 2 to 12 rounds, within the
+framework is told apart from every other one, as is the fastest that is still maintained: 3 to 12 rounds, within the
 time limit of the study. It prints a table of verdicts and writes one self-contained HTML page. The last line
 printed is the path of that page.
 

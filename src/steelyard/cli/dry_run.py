@@ -23,7 +23,7 @@ def show(plan: RunPlan, as_json: bool = False, nodes: Choice | None = None) -> N
     threads = plan.variants[0].case.settings.threads or "the framework's own default"
     console.print(f"[bold]{plan.study.title}[/]: {plan.study.question}")
     for protocol in plan.protocols:
-        console.print(f"Protocol {protocol.name}: {protocol.summary}.")
+        console.print(f"Protocol {protocol.name}: {protocol.text}.")
     console.print(f"Threads per framework: {threads}.")
     for group in plan.groups:
         _show_group(plan, group, known)
@@ -40,11 +40,12 @@ def show(plan: RunPlan, as_json: bool = False, nodes: Choice | None = None) -> N
     extra = [
         ("exchange", "{} more to measure by itself what ranks exchange"),
         ("profiles", "{} more for profiles"),
-        ("certificates", "up to {} more for certificates that are not stored"),
+        ("certificates", "about {}, at the longest {most}, more for certificates if none is stored"),
         ("environments", "up to {} more for environments that do not exist"),
         ("graphs", "{} more to count the graphs of steps"),
     ]
-    parts += [text.format(estimate.in_words(found[stage])) for stage, text in extra if found[stage]]
+    most = estimate.in_words(found["most_certificates"])
+    parts += [text.format(estimate.in_words(found[stage]), most=most) for stage, text in extra if found[stage]]
     if plan.minutes:
         parts.append(f"after {plan.minutes:g} minutes no new round starts")
     console.print(f"\nEstimated time: {'; '.join(parts)}.")

@@ -35,6 +35,11 @@ class Protocol:
         """Whether it looks for the largest batch that trains, and measures with that."""
         return self.name.startswith("largest-batch:")
 
+    @property
+    def text(self) -> str:
+        """The summary with the rounds of this run. The recorded one stays as it was, so that earlier rounds can be reused."""
+        return self.summary.replace(USUAL_ROUNDS, _in_words(self.rounds_min, self.rounds_max))
+
     def decision(self, delta: float) -> DecisionPlan:
         """Return the decision rule: one look after a fixed number of rounds (at least two), or a look after every round."""
         if not self.sequential:
@@ -49,8 +54,10 @@ MOST_ROUNDS = 12
 # with eight, by 5.3 % with four, by 6.5 % with two, and by 13 % one process after the other. Six are between these.
 TURNS = 6
 
+USUAL_ROUNDS = "2 to 12 rounds"
 KNOWN = {
-    "sequential": "Interleaved rounds of new processes until the best one is told apart from every other (2 to 12 rounds)",
+    "sequential": "Interleaved rounds of new processes until the best one is told apart from every other "
+    f"({USUAL_ROUNDS})",
     "sequential:pipeline": "The same on the framework's own input pipeline alone, without the cached batch",
     "fixed:WARMUP+COUNTED": "A fixed number of steps on a cached synthetic batch, e.g. fixed:10+200 (Dai et al. 2022)",
     "fixed:WARMUP+COUNTED:pipeline": "The same with the framework's own input pipeline, on real data",
@@ -79,6 +86,11 @@ def protocol(name: str, rounds: str = "") -> Protocol:
             "divided over the rounds up to there."
         )
     return replace(found, rounds_min=low, rounds_max=high, drops_from=low + 1 if rounds else found.drops_from)
+
+
+def _in_words(low: int, high: int) -> str:
+    """Return `1 round`, `5 rounds` or `3 to 12 rounds`."""
+    return f"{low} {'round' if low == 1 else 'rounds'}" if low == high else f"{low} to {high} rounds"
 
 
 def _by_name(name: str) -> Protocol:

@@ -208,8 +208,8 @@ def _line(exchanged: Exchanged, comparison: Comparison) -> str:
     parts = [f"{carried.value} sent per step and rank ({carried.interval})"] if any(sent) else []
     if found:
         parts.append(
-            f"an all-reduce of {data_size(found.bytes)} takes {duration(found.ns)} alone (bus bandwidth "
-            f"{data_size(1e9 * found.bus_gbps)}/s)"
+            f"an all-reduce of {data_size(found.bytes)} takes {duration(found.ns)} alone ({duration(found.low_ns)} to "
+            f"{duration(found.high_ns)} over blocks; bus bandwidth {data_size(1e9 * found.bus_gbps)}/s)"
         )
     if stale := staleness.of(exchanged.contender):
         parts.append(f"a gradient had missed {significant(stale.mean)} updates of other ranks on average")

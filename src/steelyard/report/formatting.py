@@ -1,7 +1,7 @@
 """Numbers and sentences for page and terminal: a value with its unit, and its interval if it has one."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -152,9 +152,14 @@ def unit_of(comparison: Comparison) -> str:
 
 
 def mean_step(contender: Contender, source: str) -> Formatted:
-    """Return the mean step time with its interval over processes."""
-    where = contender.speeds[source].location
-    return _mean("ns", (where.value_ns, where.low_ns, where.high_ns), where.processes)
+    """Return the mean step time with its interval over processes, and by how much steps that changed may bias it."""
+    speed = contender.speeds[source]
+    where = speed.location
+    found = _mean("ns", (where.value_ns, where.low_ns, where.high_ns), where.processes)
+    if not (speed.label and speed.label.moves_mean):
+        return found
+    doubt = f"unsteady, may be off by {percent(abs(speed.label.shift))}"
+    return replace(found, interval=f"{found.interval}, {doubt}" if found.interval else doubt)
 
 
 def throughput(comparison: Comparison, contender: Contender, source: str) -> Formatted:

@@ -95,7 +95,7 @@ def line(row: Scaled) -> str:
         f"efficiency {efficiency.value} of {row.parts} parts",
     ]
     if row.kind != ALONE and row.shares_batch:
-        parts.append(f"exposed exchange {formatting.of_share(row.exchange) if row.exchange else 'not measured'}")
+        parts.append(f"exposed exchange {formatting.of_share(row.exchange) if row.exchange else not_measured(row)}")
     if row.idle:
         ideal = f" (at best {formatting.percent_text(row.ideal_idle)})" if row.ideal_idle is not None else ""
         parts.append(f"idle {formatting.of_share(row.idle)}{ideal}")
@@ -111,4 +111,13 @@ def weak_line(each: Weak) -> str:
     return (
         f"{each.contender.title}, batch {each.batch}: overhead {formatting.of_share(each.overhead)} beside {each.single.title} "
         f"with batch {each.single_batch}."
+    )
+
+
+def not_measured(row: Scaled) -> str:
+    """Return that the exposed exchange is unknown, with the row that it needs, if that is missing."""
+    return (
+        "not measured"
+        if row.without
+        else f"not measured, as the row {ALONE}:{row.parts} is missing (--strategy {ALONE}:{row.parts})"
     )

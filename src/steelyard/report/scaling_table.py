@@ -151,7 +151,11 @@ def _exchange(row: Scaled) -> Formatted:
         return Formatted("none")
     if not row.shares_batch:
         return Formatted(NO_VALUE, "parts of a network" if row.kind in scaling.CUTTING else "one rank sends batches")
-    return formatting.of_share(row.exchange) if row.exchange else Formatted("not measured")
+    return (
+        formatting.of_share(row.exchange)
+        if row.exchange
+        else Formatted("not measured", "" if row.without else f"needs {ALONE}:{row.parts}")
+    )
 
 
 def _memory(row: Scaled) -> Formatted:

@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -219,9 +219,21 @@ def _cell(column: Column, comparison: Comparison, contender: Contender, source: 
 
 
 def _print_warnings(console: Console, view: View) -> None:
-    """Print each kind of warning once, with its subjects, its sentence and its advice."""
+    """Print each kind of warning once, with its subjects, its sentence and its advice; then what asks for nothing."""
     console.print()
-    for notice in warnings.gather(view.warnings):
+    asking = [each for each in view.warnings if each.severity != "note"]
+    if asking:
+        console.print(Text("1 warning" if len(asking) == 1 else f"{len(asking)} warnings", style="bold"))
+    _print_notices(console, asking)
+    if notes := [each for each in view.warnings if each.severity == "note"]:
+        console.print(Text("Notes", style="bold dim"))
+        _print_notices(console, notes)
+    if view.warnings:
+        console.print()
+
+
+def _print_notices(console: Console, found: Iterable[warnings.ResultWarning]) -> None:
+    for notice in warnings.gather(found):
         grid = Table.grid(padding=(0, 1))
         for sentence, subjects in notice.findings:
             severity = Text(notice.severity, SEVERITIES[notice.severity])
@@ -230,8 +242,6 @@ def _print_warnings(console: Console, view: View) -> None:
             grid.add_row(severity, Text(f"{'; '.join(named)}{more}: {sentence}"))
         grid.add_row("", Text(notice.advice, "dim"))
         console.print(grid)
-    if view.warnings:
-        console.print()
 
 
 def as_dict(view: View) -> dict[str, Any]:

@@ -66,7 +66,7 @@ KINDS = {
         "note",
         "It includes compilation, tracing and memory allocation. This matters for short jobs; compare the start-up times.",
     ),
-    "NoSteadyState": ("warning", "Check its times on the page. More rounds reduce the effect."),
+    "NoSteadyState": ("note", "No action needed. More rounds reduce the effect; its times are on the page."),
     "CompiledWhileCounted": ("warning", "The time includes compilation. Check the times on the page."),
     "LeftProcesses": (
         "warning",
@@ -81,7 +81,7 @@ KINDS = {
         "warning",
         "Verdicts between the two sides may compare unlike trainings. A further framework shows which side trains otherwise.",
     ),
-    "Unsteady": ("warning", "Check the times on the page. Measuring again on an idle machine may help."),
+    "Unsteady": ("note", "It stands beside the mean, too. No action needed; on an idle machine steps are often steadier."),
     "InputBound": (
         "note", "See the table of the cached batch for the framework alone, or use more loader workers (--loader-workers).",
     ),
