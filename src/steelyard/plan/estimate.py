@@ -18,8 +18,8 @@ from steelyard_worker.strategy import bits_per_second, link_of, parts_of, withou
 # Rough figures for planning only, from runs on two cores: seconds, and the share of the arithmetic peak that is reached.
 # Those of certificates gave between half and one and a half times what ten studies of small networks without stored ones took.
 # Two processes run side by side, and share the cores while they compute.
-# One took eight times the estimate. It leaves out the processes that check update rules, and the further ones of a result that has
-# to be looked at more closely. Certificates do not record how long they took, so nothing can be learnt from those in the cache.
+# One took eight times the estimate, which leaves out the processes that check update rules, and those that look at a result more
+# closely. Certificates do not record how long they took, so nothing can be learnt from those in the cache.
 MOST_OF_CERTIFICATES = 8
 CERTIFY_S = 7.0
 CERTIFY_STARTS = 1
