@@ -17,6 +17,8 @@ from steelyard.statistics.sentences import listed
 ALIKE = 0.01
 COSTLY = 1.2
 """Where the profiler slows a step down by more than this, shares are those of the profiled step only."""
+UNLIKE = 1.25
+"""Where a step without the profiler is farther than this from the measured interval, something slowed one of them down."""
 CAPTION = (
     "Time of one {step} by class of operations, from the profiler of each framework, in a process of its own that is in no "
     "verdict. The classes of a contender add up to its profiled {step}. Where operations of several threads overlap, each counts "
@@ -63,12 +65,14 @@ def section(comparison: Comparison) -> Section | None:
         [f"measured {step}, mean over rounds", *(_measured(*each) for each in profiled)],
         [f"operations per {step}", *(f"{each.dispatches:,.0f}" for each in parts)],
     ]
+    doubts = {contender.title: doubt for contender, found in profiled if (doubt := _doubt(contender, found))}
     first, *others = profiled
+    sound = [each for each in others if not doubts.keys() & {first[0].title, each[0].title}]
     return Section(
         reasons=reasons, headings=["class", *(contender.title for contender, _ in profiled)], rows=rows,
-        sentences=[difference(*first, *each, comparison.task) for each in others],
+        sentences=[*doubts.values(), *(difference(*first, *each, comparison.task) for each in sound)],
         caption=said(CAPTION, comparison.task), helps=[(kind, HELP[kind]) for kind in kinds if kind in HELP],
-        figures=[figure(comparison, *first, *each) for each in others], kernels=_kernels(profiled),
+        figures=[figure(comparison, *first, *each) for each in sound], kernels=_kernels(profiled),
         files=[(contender.title, name) for contender, profile in profiled for name in profile.files],
     )  # fmt: skip
 
@@ -85,6 +89,21 @@ def difference(first: Contender, a: Explained, second: Contender, b: Explained, 
     if abs(change) < ALIKE * a.breakdown.step_ns:
         than = f"as long as one of {first.title}, within {ALIKE:.0%}"
     return f"A {said('{step}', task)} of {second.title} takes {than}{': ' if causes else ''}{listed(causes)}.{doubt}"
+
+
+def _doubt(contender: Contender, profile: Explained) -> str:
+    """Return a sentence if a profile is not of what the run measured; empty: its step is near the measured one."""
+    speed = contender.speeds.get(profile.trial.job.schedule.inputs[0])
+    if speed is None:
+        return ""
+    own, measured = profile.breakdown.step_ns / profile.breakdown.slow_down, speed.location
+    if measured.low_ns / UNLIKE <= own <= measured.high_ns * UNLIKE:
+        return ""
+    return (
+        f"The profile of {contender.title} is not of what was measured, and is compared with no other: without the profiler a "
+        f"step took {notation.duration(own)}, in the rounds {notation.duration(measured.value_ns)}. Other programs probably "
+        "slowed one of them down; `steelyard explain --fresh` profiles again."
+    )
 
 
 def _share(found: Breakdown, kind: str) -> str:
