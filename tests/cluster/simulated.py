@@ -6,15 +6,20 @@ import platform
 import subprocess
 import threading
 import time
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import psutil
+import pytest
+from filelock import FileLock
 from machine_limits import share_limits
 
+from steelyard.host import holders
+
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 PATIENCE_S = 300  # much longer than anything takes on a quiet machine
 WORKLOADS = Path(__file__).resolve().parent.parent / "workloads"
@@ -114,6 +119,16 @@ def until(true: Callable[[], bool], what: str, instead: Callable[[], str] = str)
     while not true():
         assert time.monotonic() < limit, f"did not happen in time: {what}\n{instead()}"
         time.sleep(0.05)
+
+
+@contextmanager
+def used_by(cache: Path, name: str) -> Iterator[None]:
+    """Have the turn of a node as another run of this name would; it is taken within a moment in which the node is free."""
+    lock = FileLock(host_lock(cache))
+    with lock.acquire(poll_interval=0.001), pytest.MonkeyPatch.context() as patch:
+        patch.setenv("STEELYARD_CACHE", str(cache))
+        with holders.noted(f"steelyard run {name}", name):
+            yield
 
 
 def host_lock(cache: Path) -> Path:

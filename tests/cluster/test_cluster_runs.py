@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 import psutil
 import pytest
 from cluster.records import certificates, counted, finished, kept_nodes, only_run, verdicts
-from cluster.simulated import LINE, ON_RAY, PATIENCE_S, Running, Simulated, host_lock, until
-from filelock import FileLock
+from cluster.simulated import LINE, ON_RAY, PATIENCE_S, Running, Simulated, until, used_by
 
 from steelyard.cli.main import EXIT_LEFT_OUT
 from steelyard.results import record, trials
@@ -123,13 +122,10 @@ def _kill_hanging(cluster: Simulated) -> None:
 
 
 def test_a_node_that_another_run_uses_is_not_waited_for(cluster: Simulated, start: Start, data_folder: Path) -> None:
-    lock = FileLock(host_lock(cluster.cache("b")))
-    with lock:
-        host_lock(cluster.cache("b")).with_suffix(".name").write_text("another-study")
+    with used_by(cluster.cache("b"), "another-study"):
         running = start("run", *LINE, *THREE, "--rounds", "2", *ON_RAY)
-        running.wait_for(
-            "b: Another steelyard run is using this machine, so this one waits until it has ended. It is another-study."
-        )
+        running.wait_for(f"b: This machine is in use by process {os.getpid()} of user ")
+        running.wait_for("(steelyard run another-study, since ")
         shown = start("nodes", "--json")
         code, out = shown.end()
         assert code == 0

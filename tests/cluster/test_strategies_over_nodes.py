@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from cluster.records import only_run
-from cluster.simulated import LINE, ON_RAY, Running, Simulated, host_lock, until
+from cluster.simulated import LINE, ON_RAY, Running, Simulated, host_lock, until, used_by
 from filelock import FileLock
 
 from steelyard.cli.main import EXIT_LEFT_OUT
@@ -103,8 +103,7 @@ def test_nodes_are_left_to_another_run_until_all_of_them_can_be_had(
     running = start("run", *LINE, *SPREAD[:-1], "--strategy", OVER, *ON_RAY, "--rounds", "12", "--no-certify")
     until(lambda: any((data_folder / "runs").glob(f"*/trials/*/{EVENTS}")), "the first round")
     # Between two rounds a node is free for some hundredths of a second.
-    with FileLock(host_lock(cluster.cache("b"))).acquire(poll_interval=0.001):
-        host_lock(cluster.cache("b")).with_suffix(".name").write_text("another-study")
+    with used_by(cluster.cache("b"), "another-study"):
         running.wait_for("needs a and b at the same time and waits for b (another-study).")
         with FileLock(host_lock(cluster.cache("a"))).acquire(timeout=60):
             pass  # the other node is not kept while this one cannot be had
