@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from recorded import Script, view_of, write_run
+from recorded import Script, options, view_of, write_run
 
+from steelyard.plan import spreading
 from steelyard.report import details, formatting, warnings
+from steelyard.results import record
 from steelyard.statistics.sentences import percent
 from steelyard.statistics.steadiness import SeriesLabel
 from steelyard_worker.protocol import LOSSES
@@ -145,3 +148,25 @@ def test_what_may_bias_a_mean_stands_at_the_number_and_is_a_note(recorded_view):
     (found,) = [each for each in warnings._of_speed(comparison, contender, "cached", replace(speed, label=SLOWER))
                 if each.name == "Unsteady"]  # fmt: skip
     assert found.severity == "note"
+
+
+def disturbed(root, wanted, scripts):
+    """Return the warnings of a run of which a disturbed round counts."""
+    run = write_run(root, scripts, wanted)
+    lines = [json.loads(line) for line in (run / record.ROUNDS).read_text().splitlines()]
+    lines[-1] |= {"reasons": ["other processes used 1.00 cores"]}
+    (run / record.ROUNDS).write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return warnings_of(run)
+
+
+def test_load_shifts_ratios_between_unlike_numbers_of_processes(tmp_path, monkeypatch):
+    monkeypatch.setattr(spreading, "usable_cores", lambda: 8)
+    scripts = {"single": Script(15.0), "copies:2": Script(9.0)}
+    wanted = options(frameworks=("fake",), strategies=("single:1", "copies:2"), threads=(1,))
+    found = disturbed(tmp_path / "ranks", wanted, scripts)
+    assert found["ShiftedRatios"].subject == "line:small"
+    assert "shifts ratios between 1 and 2 processes" in found["ShiftedRatios"].sentence
+    alike = disturbed(tmp_path / "alike", options(), two())
+    assert "DisturbedRounds" in alike
+    assert "ShiftedRatios" not in alike
+    assert "ShiftedRatios" not in warnings_of(write_run(tmp_path / "calm", scripts, wanted))

@@ -11,8 +11,9 @@ from steelyard.report.model import Comparison, Contender, Source, Speed
 from steelyard.report.notation import duration
 from steelyard.report.words import said
 from steelyard.results import loss_courses, memorised
-from steelyard.statistics.sentences import percent
+from steelyard.statistics.sentences import listed, percent
 from steelyard_worker.case import TRAINING
+from steelyard_worker.strategy import parts_of
 
 INPUT_BOUND = 0.95
 """Below this ratio of the time with a cached batch to the time with the pipeline, the input limits the speed."""
@@ -38,6 +39,9 @@ SEVERITIES = ("error", "warning", "note")
 KINDS = {
     "DisturbedRounds": (
         "warning", "Close other programs, or measure when the machine is idle. The intervals are wider than necessary.",
+    ),
+    "ShiftedRatios": (
+        "warning", "Measure them again while nothing else runs (--fresh): more rounds beside the same load do not help.",
     ),
     "RepeatedRounds": (
         "note", "No action needed. A round is repeated for all contenders, and never because of its times.",
@@ -147,6 +151,7 @@ def find(
     """Return all warnings about a run, the most severe first; `damaged` has a sentence for each part that is left out."""
     found = [_warning("DamagedFile", RUN, sentence) for sentence in damaged]
     found += _disturbed(disturbances)
+    found += _shifted(comparisons, disturbances)
     if source.record.shared_machine:
         found.append(_warning("SharedMachine", MACHINE, "Another run of steelyard used the machine at the same time."))
     found += [_warning("LeftOutNodes", RUN, sentence) for sentence in source.record.left_out]
@@ -180,6 +185,22 @@ def _disturbed(disturbances: tuple[dict[str, Any], ...]) -> Iterator[ResultWarni
     for line in lost:
         sentence = f"Round {line['round']} of {line['group']} was repeated because {'; '.join(line['reasons'])}."
         yield _warning("LostNodes", RUN, sentence)
+
+
+def _shifted(comparisons: tuple[Comparison, ...], disturbances: tuple[dict[str, Any], ...]) -> Iterator[ResultWarning]:
+    """Yield a warning for each comparison of unlike numbers of processes of which a round counts although it was disturbed.
+
+    A program that takes a core from one of several ranks slows all of them, because they wait for each other.
+    """
+    loaded = {line["group"] for line in disturbances if line["kept"] and line["reasons"]}
+    for comparison in comparisons:
+        parts = sorted({parts_of(contender.case.strategy) for contender in comparison.contenders})
+        if comparison.group in loaded and len(parts) > 1:
+            sentence = (
+                f"The load of other programs shifts ratios between {listed([str(count) for count in parts])} processes, because "
+                "several wait for each other; the intervals do not show that."
+            )
+            yield _warning("ShiftedRatios", comparison.group, sentence)
 
 
 def _in_ranges(reasons: set[str]) -> list[str]:
