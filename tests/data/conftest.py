@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 import pytest
+from own_data import write_clips, write_photos
 
 import steelyard
 
@@ -27,3 +28,15 @@ def real_data() -> Path:
 def environment() -> dict[str, str]:
     """Return the variables for a child process that must import the code under test, not an installed copy."""
     return {**os.environ, "PYTHONPATH": str(Path(steelyard.__file__).parents[1])}
+
+
+@pytest.fixture
+def photos(tmp_path: Path) -> Path:
+    """Two classes of two pictures for each split."""
+    return write_photos(tmp_path)
+
+
+@pytest.fixture
+def clips(tmp_path: Path) -> Path:
+    """Eight recordings with their table."""
+    return write_clips(tmp_path)

@@ -97,5 +97,5 @@ def _orientation(image: Image.Image) -> int:
         return UPRIGHT
     try:
         return int(image.getexif().get(ORIENTATION, UPRIGHT)) or UPRIGHT
-    except Exception:
+    except Exception:  # of many kinds: Pillow parses what a camera wrote, and lets what its parts raise through
         return UPRIGHT
