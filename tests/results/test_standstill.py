@@ -36,8 +36,9 @@ def clock():
     return time.process_time_ns() + stopped_ns
 
 def go_on(*_):
+    # In proportion to what was computed, so that a slow machine does not make the stop look short.
     global stopped_ns
-    stopped_ns += 1_500_000_000
+    stopped_ns += 20 * time.process_time_ns()
 
 signal.signal(signal.SIGCONT, go_on)
 feed = itertools.count()
@@ -103,19 +104,28 @@ def test_without_recorded_cpu_times_nothing_is_claimed() -> None:
     assert standstill(trial([replace(each, cpu_ns=0) for each in (*USUAL, block(5.5, 1.0))])) is None
 
 
+def blocks_of_a_process(stopped_at: int) -> list[Block]:
+    """Return the blocks of a real process that is stopped at a step; at no step if that is negative.
+
+    Its clock goes on by what it computes and by the time that it was stopped, and not while other programs compute.
+    """
+    with subprocess.Popen(
+        [sys.executable, "-c", f"STOPPED = {stopped_at}{WORKER}"], stdout=subprocess.PIPE, text=True
+    ) as process:
+        if stopped_at >= 0:
+            _, status = os.waitpid(process.pid, os.WUNTRACED)
+            assert os.WIFSTOPPED(status)
+            os.kill(process.pid, signal.SIGCONT)
+        lines = process.communicate()[0].splitlines()
+    return [Block("pipeline", "counted", 30, start, elapsed, 0, cpu) for start, elapsed, cpu in map(json.loads, lines)]
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no signal that stops a process")
 def test_a_process_that_is_really_stopped_inside_a_block_is_noticed() -> None:
-    """Its clock goes on by what it computes and by the time that it was stopped, and not while other programs compute."""
-    with subprocess.Popen(
-        [sys.executable, "-c", f"STOPPED = 125{WORKER}"], stdout=subprocess.PIPE, text=True
-    ) as process:
-        _, status = os.waitpid(process.pid, os.WUNTRACED)
-        assert os.WIFSTOPPED(status)
-        os.kill(process.pid, signal.SIGCONT)
-        lines = process.communicate()[0].splitlines()
-    blocks = [
-        Block("pipeline", "counted", 30, start, elapsed, 0, cpu) for start, elapsed, cpu in map(json.loads, lines)
-    ]
-    found = standstill(trial(blocks))
+    found = standstill(trial(blocks_of_a_process(stopped_at=125)))
     assert found is not None
-    assert found.reason.startswith("a worker stood still for 1.5 s of ")
+    assert found.reason.startswith("a worker stood still for ")
+
+
+def test_the_same_process_without_a_stop_is_not() -> None:
+    assert standstill(trial(blocks_of_a_process(stopped_at=-1))) is None
