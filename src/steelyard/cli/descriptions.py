@@ -132,8 +132,8 @@ it is done again. Damaged runs, and those in progress, are named and left out; t
 `steelyard report RUN` writes them from the record.
 
 examples:
-  steelyard merge /mnt/lab/*/runs --runs ~/all-runs     what ten machines have measured
-  steelyard merge ~/Downloads/20260101-120000-first-look     one run, into the usual folder""",
+  steelyard merge /mnt/lab/*/runs --runs ~/all-runs            what ten machines have measured
+  steelyard merge ~/Downloads/20260101-120000-first-look         one run, into the usual folder""",
     "cache": """\
 Show the disk space of the cache: environments, downloads, prepared data, initial weights and certificates. `prune`
 removes what nothing uses: environments without a lock file in this version, certificates that this version does not

@@ -1,4 +1,4 @@
-"""Which study redoes which item of which document and how, or why none does: the tables in README.md and docs/published.md."""
+"""Which study redoes which item of which document and how, or why none does: the tables in docs/published.md."""
 
 import sys
 from collections import Counter
@@ -15,7 +15,7 @@ BEGIN, END = "<!-- {}: begin -->", "<!-- {}: end -->"
 
 
 def summary() -> str:
-    """Return the table of the README: a row for each document, and one for all."""
+    """Return the table of all documents: a row for each document, and one for all."""
     lines = [
         "| document | items | judged at size P | judged on two cores | shown | not redone | studies |",
         "|---|---:|---:|---:|---:|---:|---|",
