@@ -58,7 +58,9 @@ def main(name: str) -> int:
 def example(view: View) -> str:
     """Return the lines, the picture and the caption as Markdown."""
     lines = "\n".join(output_lines(view))
-    picture = f"![The page of this run: a verdict for each network, and a table with intervals]({PICTURE.relative_to(ROOT)})"
+    picture = (
+        f"![The page of this run: a verdict for each network, and a table with intervals]({PICTURE.relative_to(ROOT)})"
+    )
     return f"```\n{lines}\n```\n\n{picture}\n\n{caption(view)}"
 
 
@@ -101,7 +103,9 @@ def take_picture(view: View, path: Path, screenshot: Callable[[Path, Path], None
         (screenshot or photograph)(page, taken)
         small = reduced(taken, Path(folder) / "small.png")
         if (size := small.stat().st_size) > MOST_BYTES:
-            raise RuntimeError(f"The picture has {size} bytes, more than {MOST_BYTES}. Use fewer colours or fewer pixels.")
+            raise RuntimeError(
+                f"The picture has {size} bytes, more than {MOST_BYTES}. Use fewer colours or fewer pixels."
+            )
         shutil.copyfile(small, path)
 
 
@@ -110,7 +114,13 @@ def photograph(page: Path, picture: Path) -> None:
     browser = next(filter(None, map(shutil.which, BROWSERS)), None)
     if browser is None:
         raise RuntimeError(f"There is no browser to draw the page. Install one of: {', '.join(BROWSERS)}.")
-    command = [browser, "--headless=new", "--disable-gpu", "--hide-scrollbars", f"--window-size={PIXELS[0]},{PIXELS[1]}"]
+    command = [
+        browser,
+        "--headless=new",
+        "--disable-gpu",
+        "--hide-scrollbars",
+        f"--window-size={PIXELS[0]},{PIXELS[1]}",
+    ]
     command += ["--no-sandbox"] if os.geteuid() == 0 else []  # Chromium has no sandbox for root
     with tempfile.TemporaryDirectory() as profile:
         command += [f"--user-data-dir={profile}", f"--screenshot={picture}", page.as_uri()]
@@ -127,7 +137,9 @@ def reduced(picture: Path, into: Path) -> Path:
     with Image.open(picture) as image:
         height = round(image.height * SHOWN_WIDTH / image.width)
         small = image.convert("RGB").resize((SHOWN_WIDTH, height), Image.Resampling.LANCZOS)
-        colours = small.quantize(COLOURS, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)  # keeps the few coloured marks
+        colours = small.quantize(
+            COLOURS, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE
+        )  # keeps the few coloured marks
         colours.save(into, optimize=True)
     return into
 

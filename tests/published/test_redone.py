@@ -6,8 +6,6 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
-
 from steelyard.catalog import frameworks, workloads
 from steelyard.inputs.data import list_data
 from steelyard.plan import studies

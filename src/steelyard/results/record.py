@@ -1,6 +1,7 @@
 """run.json: the plan of a run, its machine, environments, inputs and state. The file is rewritten at every change."""
 
 import json
+import re
 import secrets
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
@@ -32,6 +33,7 @@ __all__ = [
 # Format 2: the complete plan with every case.
 # Format 3: without a noise floor, which no verdict needs any more.
 FORMAT = 3
+FORMAT_OF_0_1 = 1  # format 2 was in no release
 FILE = "run.json"
 CERTIFICATES = "certificates.json"
 ROUNDS = "rounds.jsonl"
@@ -193,14 +195,26 @@ def read(folder: Path) -> RunRecord:
     if written != FORMAT:
         age = "older format" if written < FORMAT else "newer format"
         mine = f"this version of steelyard reads format {FORMAT}"
-        advice = "Read it with the version that wrote it, or measure again."
-        raise UnreadableRun(f"{path} has the {age} {written}; {mine}. {advice}", age)
+        raise UnreadableRun(f"{path} has the {age} {written}; {mine}. {_advice(written, raw.get('steelyard'))}", age)
     try:
         found: RunRecord = records.build(RunRecord, raw, "run")
         _check(found)
     except ValueError as error:
         raise _damaged(path, error) from None
     return found
+
+
+def _advice(written: int, version: object) -> str:
+    """Return which version reads another format. `version`: the one that wrote the record, as far as it says so."""
+    from steelyard import __version__
+
+    if written == FORMAT_OF_0_1:
+        return "Read it with steelyard 0.1.0, or measure again."
+    if written < FORMAT:
+        return "No release of steelyard reads it: measure again."
+    if isinstance(version, str) and re.fullmatch(r"[0-9]{1,4}(\.[0-9]{1,4}){1,3}", version) and version != __version__:
+        return f"Update steelyard to version {version} or later."
+    return "Update steelyard."
 
 
 def _check(record: RunRecord) -> None:
