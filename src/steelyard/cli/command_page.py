@@ -15,8 +15,8 @@ from steelyard.cli.main import COMMANDS
 INTRODUCTION = """\
 # Commands
 
-`pip install .` installs the command `steelyard`. This page is written from the command's own help (`make tables`): `steelyard COMMAND --help`
-prints the same text. With `--json`, every command prints its result for scripts. [Exit codes](exit-codes.md) has the rule for all commands.
+`pip install .` installs the command `steelyard`. `steelyard COMMAND --help` prints what this page says, which is written from the same
+tables (`make tables`). With `--json`, every command prints its result for scripts. All [exit codes](exit-codes.md) follow one rule.
 """
 EXIT_RULE = "The exit code follows [the rule for results](exit-codes.md)."
 OF_RUN = "What to compare: the same arguments as those of [`steelyard run`](#steelyard-run)."

@@ -94,8 +94,8 @@ class Shared:
 
                 held = f"'{row[0]}'" if row[0] else f"a schema {NAMESPACE} that something else has made"
                 raise UserError(
-                    f"The store {self.shown} holds {held}, and steelyard {__version__} on this machine writes '{ABOUT}'. Use this "
-                    "version on all machines, or another database."
+                    f"The store {self.shown} holds {held}, and steelyard {__version__} on this machine writes '{ABOUT}'. "
+                    "Use this version on all machines, or another database."
                 )
             if not row:
                 self._database.execute(f"CREATE SCHEMA {NAMESPACE}; COMMENT ON SCHEMA {NAMESPACE} IS '{ABOUT}'")
