@@ -213,7 +213,7 @@ def test_a_schema_of_another_program_is_left_alone(url: str) -> None:
     with psycopg.connect(url) as database:
         database.execute("CREATE SCHEMA steelyard")
     with pytest.raises(
-        UserError, match="holds a schema steelyard that something else has made, and steelyard [0-9.]+"
+        UserError, match=r"holds a schema steelyard that something else has made, and steelyard [0-9.]+"
     ) as said:
         Shared(url)
     assert "None" not in str(said.value)

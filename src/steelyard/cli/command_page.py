@@ -15,8 +15,9 @@ from steelyard.cli.main import COMMANDS
 INTRODUCTION = """\
 # Commands
 
-`pip install .` installs the command `steelyard`. `steelyard COMMAND --help` prints what this page says, which is written from the same
-tables (`make tables`). With `--json`, every command prints its result for scripts. All [exit codes](exit-codes.md) follow one rule.
+`pip install .` installs the command `steelyard`. `steelyard COMMAND --help` prints what this page says: both come from the same
+tables (`make tables`). With `--json`, every command prints its result for scripts. All [exit codes](exit-codes.md) follow one
+rule.
 """
 EXIT_RULE = "The exit code follows [the rule for results](exit-codes.md)."
 OF_RUN = "What to compare: the same arguments as those of [`steelyard run`](#steelyard-run)."
