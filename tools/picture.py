@@ -79,7 +79,7 @@ def caption(view: View) -> str:
     """Return what was measured, when and where, and how many rounds other programs disturbed."""
     kept = [line for line in view.disturbances if line["kept"]]
     disturbed = sum(bool(line["reasons"]) for line in kept)
-    where = formatting.machine(view.record.host) or "a machine that was not recorded"
+    where = formatting.machine({**view.record.host}) or "a machine that was not recorded"
     sentence = f"`{view.record.command}`, {formatting.moment(view.record.created)}: {where}."
     if disturbed:
         sentence += f" Other programs disturbed {disturbed} of its {len(kept)} rounds, which widens the intervals."
