@@ -185,7 +185,7 @@ def _above(measured: list[Contender], source: str, limits: Limits | None) -> lis
 
 
 def _meters(measured: list[Contender]) -> list[str]:
-    """Return a note that names the energy meters, which count more than the process."""
+    """Return a note on the energy meters and what they include, or why there is no energy; empty without a record of meters."""
     read = [found for each in measured for trial in each.trials if (found := utilisation.meters(trial)) is not None]
     meters = sorted(set().union(*read))
     if not meters:
