@@ -1,4 +1,4 @@
-"""What each command says of itself in its help. No module is imported here, so that `--help` is fast."""
+"""The descriptions of all commands in their help. No module is imported here, so that `--help` is fast."""
 
 EXIT_CODES = """
 exit codes:
@@ -143,4 +143,4 @@ Check this machine: can environments be created, is the machine quiet enough for
 which mode? With --adapter NAME: check that a framework's adapter keeps its contract, on the smallest workload that it
 implements. The exit code is 1 if something is wrong.""",
 }
-"""Command -> the text under its usage."""
+"""Command -> the text below its usage."""

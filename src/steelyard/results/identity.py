@@ -59,7 +59,7 @@ class HeldRun:
         return found.hexdigest()
 
     def is_later_than(self, other: "HeldRun") -> bool:
-        """Report whether this is a later state of the same run; of two that went on apart, either, but always the same one."""
+        """Report whether this is a later state of the same run. Of two copies that continued separately, one is always chosen."""
         return (*self.progress, self.digest) > (*other.progress, other.digest)
 
 

@@ -86,7 +86,7 @@ class Store:
             )
 
     def catch_up(self) -> None:
-        """Index every run that has changed since it was indexed, and remove those that are gone. Runs in progress wait."""
+        """Index every run that has changed since it was indexed, and remove those that are gone. Leave out runs in progress."""
         stamps = dict(self._rows("SELECT run, stamp FROM read_runs"))
         names = run_folders.names(self.folder)
         for (run,) in self._rows("SELECT id FROM runs"):
