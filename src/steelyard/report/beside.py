@@ -196,7 +196,7 @@ def _over_batches(statement: Statement, rows: list[Row]) -> Iterator[Row]:
 
 
 def _batches_missing(rows: list[Row]) -> list[str]:
-    """Return the reason that some batches of the document's mean or maximum were not measured."""
+    """Return which batches of the document's mean or maximum were not measured; empty if all were."""
     wanted = {batch for row in rows if row.published for batch in row.published.batches}
     missing = sorted(wanted - {row.batch for row in rows})
     return [f"without batch {listed([str(each) for each in missing])}"] if missing else []

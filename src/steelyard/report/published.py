@@ -206,7 +206,7 @@ def _versions(several: Iterable[Conditions]) -> str:
 
 
 def _settings_here(found: Sequence[Table]) -> list[Settings]:
-    """Return the settings of this run's groups that are compared with documents; None if there are none."""
+    """Return the settings of this run's groups that are compared with documents; empty if there are none."""
     groups = {row.group: _as_text(row.here) for table in found for row in table.rows if row.here}
     if not groups:
         return []

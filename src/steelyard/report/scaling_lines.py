@@ -115,7 +115,7 @@ def weak_line(each: Weak) -> str:
 
 
 def not_measured(row: Scaled) -> str:
-    """Return the sentence that the exposed exchange is unknown, and which row is missing for it."""
+    """Return the words for an unknown exposed exchange, with the row that is missing for it."""
     return (
         "not measured"
         if row.without
