@@ -5,7 +5,7 @@ BIN = .venv/bin
 # processes by themselves; beside others, their threads wait for each other at the cost of computing time.
 PARALLEL = $(BIN)/pytest --numprocesses logical --maxprocesses 8 --dist loadfile --no-loadscope-reorder
 
-.PHONY: run test test-all record fast check docs mutants bench clean
+.PHONY: run test test-all record fast check docs tables picture mutants bench clean
 
 run: .venv/.ready
 	@$(BIN)/steelyard run
@@ -37,6 +37,17 @@ check: .venv/.ready
 # The documentation as a website in site/. Warnings are errors; nothing is fetched from the network.
 docs: .venv/.docs
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
+
+# The tables of the documentation that follow from the code. Tests compare them.
+tables: .venv/.ready
+	@$(BIN)/python -m steelyard.cli.command_page docs/reference/commands.md
+	@$(BIN)/python -m steelyard.certificates.coverage docs/workloads.md
+	@$(BIN)/python -m steelyard.redone.tables docs/published.md
+
+# The example in the README, of a finished run: `make picture RUN=NAME`, or of the latest one. Needs Chromium or Chrome. Nothing is measured.
+RUN ?= latest
+picture: .venv/.ready
+	@$(BIN)/python tools/picture.py $(RUN)
 
 # Which small changes of the code does no test notice? More than an hour for all rooms; see tests/mutation/README.md.
 mutants: .venv/.mutants

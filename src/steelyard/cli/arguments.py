@@ -8,7 +8,7 @@ from steelyard.cli import values
 from steelyard.cli.descriptions import DESCRIPTIONS
 from steelyard.cli.main import ABOUT, COMMANDS
 
-# The names of an argument, and what else argparse needs to know about it.
+# The names of an argument, and its other parameters for argparse.
 Argument = tuple[list[str], dict[str, Any]]
 
 
@@ -49,7 +49,7 @@ FOLDERS = [
     _several("--workloads", "DIR", "folder with workloads of your own", type=values.folder, dest="workload_folders"),
     FRAMEWORKS,
 ]
-# Of commands that run the processes of an earlier run.
+# The title of arguments of commands that run the processes of an earlier run.
 ALLOWING = "to allow what the record of a run from somebody else would execute"
 SELECTION = [
     _value("study", "STUDY", "a predefined comparison (default first-look), or a .toml file of your own", nargs="?"),
@@ -288,7 +288,7 @@ def typed(field: str) -> str:
 
 
 class _Parser(argparse.ArgumentParser):
-    """Repeats no address of a store in its messages: it may hold a password. `words`: what was typed."""
+    """A parser that hides addresses of stores in its messages, as they may contain a password. `words`: the typed arguments."""
 
     words: Sequence[str] = ()
 

@@ -1,4 +1,4 @@
-"""What each command says of itself in its help. No module is imported here, so that `--help` is fast."""
+"""The descriptions of all commands in their help. No module is imported here, so that `--help` is fast."""
 
 EXIT_CODES = """
 exit codes:
@@ -132,8 +132,8 @@ it is done again. Damaged runs, and those in progress, are named and left out; t
 `steelyard report RUN` writes them from the record.
 
 examples:
-  steelyard merge /mnt/lab/*/runs --runs ~/all-runs     what ten machines have measured
-  steelyard merge ~/Downloads/20260101-120000-first-look     one run, into the usual folder""",
+  steelyard merge /mnt/lab/*/runs --runs ~/all-runs            what ten machines have measured
+  steelyard merge ~/Downloads/20260101-120000-first-look         one run, into the usual folder""",
     "cache": """\
 Show the disk space of the cache: environments, downloads, prepared data, initial weights and certificates. `prune`
 removes what nothing uses: environments without a lock file in this version, certificates that this version does not
@@ -143,4 +143,4 @@ Check this machine: can environments be created, is the machine quiet enough for
 which mode? With --adapter NAME: check that a framework's adapter keeps its contract, on the smallest workload that it
 implements. The exit code is 1 if something is wrong.""",
 }
-"""Command -> the text under its usage."""
+"""Command -> the text below its usage."""

@@ -1,4 +1,4 @@
-"""Read the texts of options; UserError says what a malformed one must be."""
+"""Parse the texts of options. UserError says how a malformed one must look."""
 
 import math
 import re

@@ -1,4 +1,4 @@
-"""Counters of the whole machine that show who used the processors, and at what speed they ran."""
+"""Counters of the whole machine: the use of the processors, and their speed."""
 
 import time
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Host noise: what disturbed the machine during an interval, and whether that was too much."""
+"""Host noise: disturbances of the machine during an interval, and whether they were too large."""
 
 import sys
 from dataclasses import asdict, dataclass, field
@@ -75,14 +75,14 @@ def summarise(
 
 
 class Disturbance(NamedTuple):
-    """Why times are not reliable. `severity`: the figure relative to its limit, so more than 1."""
+    """A reason why times are not reliable. `severity`: the value relative to its limit, so above 1."""
 
     severity: float
     reason: str
 
 
 def is_unusual(severity: float, earlier: list[float]) -> bool:
-    """Return whether a disturbance is more than what the machine usually does; 0 stands for an undisturbed interval.
+    """Return whether a disturbance is larger than usual on this machine; 0 stands for an undisturbed interval.
 
     Measuring again helps against a rare event, but not on a machine that is always disturbed: there, it only takes time.
     """

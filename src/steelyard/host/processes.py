@@ -36,7 +36,7 @@ def _follow_children_files(first: psutil.Process) -> list[psutil.Process]:
     """Find descendants in the kernel's lists of children.
 
     psutil finds children by reading the status of every process of the machine. Once a second that would cost
-    more than all other counters together, on the very processors that are being measured.
+    more than all other counters together, on the processors that are being measured.
     """
     found = [first]
     for process in found:  # grows while it is read

@@ -1,4 +1,4 @@
-"""A table [[published]] of a study: an entry of a document that it is held against, and the variants that its words mean."""
+"""A table [[published]] of a study: an entry of a document to compare with, and the variants that its words refer to."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from steelyard.errors import UserError
 from steelyard_worker.strategy import name_of
 
 WORKERS = "workers"
-"""The name of the number of loader workers in the settings of an arm."""
+"""The key of the number of loader workers in the settings of an arm."""
 STRATEGY, DEVICES = "strategy", "devices"
-"""The names of the strategy, and of its number of ranks or devices, in the settings of an arm."""
+"""The keys of the strategy, and of its number of ranks or devices, in the settings of an arm."""
 
 
 @dataclass(frozen=True)
@@ -19,12 +19,12 @@ class Held:
     """One table [[published]] of a study file.
 
     entry: `document:entry`, such as "S0:table-2-ratios".
-    quantity: what is measured and held against it, such as "step time".
-    task: the task of the groups that are held against it.
+    quantity: the measured quantity that is compared with it, such as "step time".
+    task: the task of the groups that are compared with it.
     where: only values with these coordinates, such as { device = "V100" }; a list allows each of its values.
     arms: a word of the document for a framework, mode or strategy -> the variant that it means here, written as in tables:
         "pytorch/eager", "lstm=fused", "/graph,workers=2", "strategy=ddp". A framework's own name needs none.
-    levels: the values themselves, such as shares, are held against the measured ones, and not ratios of two sides.
+    levels: single values, such as shares, are compared with the measured ones, and not ratios of two sides.
     compare: for a table of times or rates, the two words that are compared; the first is over the second. Where a framework and a
         strategy differ, both are named: "tensorflow mirrored".
     """
@@ -40,7 +40,7 @@ class Held:
 
 @dataclass(frozen=True)
 class Arm:
-    """One side of a published comparison: which variants it means. Empty fields hold for any.
+    """One side of a published comparison: the variants that it refers to. Empty fields match any.
 
     `words` are the document's own. `settings`: knob -> value as text, "workers" for the number of loader workers, "strategy"
     for the name of a strategy, and "devices" for its number of parts.
@@ -52,7 +52,7 @@ class Arm:
     settings: dict[str, str] = field(default_factory=dict)
 
     def joined(self, other: Arm) -> Arm:
-        """Return the arm with what another one adds or replaces."""
+        """Return this arm with the fields of another one added or replaced."""
         return Arm(
             " ".join(filter(None, (self.words, other.words))), other.framework or self.framework,
             other.mode or self.mode, {**self.settings, **other.settings},

@@ -1,4 +1,4 @@
-"""The settings that stand behind a published value: of its machine, its network and its entry."""
+"""The settings of a published value: those of its machine, its network and its entry."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PRECISIONS = ("float16", "bfloat16", "float32", "float64")
 def conditions(document: Document, entry: Entry, values: Sequence[Value]) -> tuple[Conditions, ...]:
     """Return the settings of a statement that follows from values of an entry: one for its cell or for every network it may mean.
 
-    A statement of no machine is a general one, without settings. `values`: one, or two that are compared.
+    A statement without a machine is general and has no settings. `values`: one, or two that are compared.
     """
     setups = _setups(document, entry, values)
     if not setups:
@@ -33,7 +33,7 @@ def conditions(document: Document, entry: Entry, values: Sequence[Value]) -> tup
 
 
 def of_document(document: Document, cells: Collection[str]) -> tuple[Conditions, ...]:
-    """Return the settings of each of these networks on each machine on which the document measured it."""
+    """Return the settings of these networks on every machine on which the document measured them."""
     return tuple(
         _of_network(document, [setup], (cell,)).over(_of_machine([setup]))
         for setup in document.setups
@@ -69,7 +69,7 @@ def _of_machine(setups: Sequence[Setup]) -> Conditions:
 
 
 def _of_network(document: Document, setups: Sequence[Setup], cell: tuple[str, ...]) -> Conditions:
-    """Return what the tables [[conditions]] say of a network; a later table goes before an earlier one."""
+    """Return the settings of a network in the tables [[conditions]]. Later tables override earlier ones."""
     found = Conditions(cells=cell)
     for each in document.stated(setups):
         if not each.cells or set(each.cells) & set(cell):

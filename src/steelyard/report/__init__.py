@@ -12,7 +12,7 @@ from steelyard.results.searched import Searched
 
 
 def view(folder: Path, quantity: Quantity = STEP_TIME) -> View:
-    """Return what is to be shown of a run, ranked by a quantity; a function of the run folder alone.
+    """Return the contents of a run's report, ranked by a quantity; they depend on the run folder alone.
 
     Trials, notes on rounds and the record of a search that are damaged are left out, with a warning. UserError: run.json or
     certificates.json is damaged.
@@ -45,7 +45,7 @@ def view(folder: Path, quantity: Quantity = STEP_TIME) -> View:
 
 
 def _searched(folder: Path, damaged: list[str]) -> Searched | None:
-    """Return what was tried before the rounds; a file that is damaged is named in `damaged`."""
+    """Return the settings that a search tried before the rounds. A damaged file is reported in `damaged`."""
     try:
         return searched.read(folder)
     except UserError as error:

@@ -1,4 +1,4 @@
-"""What all plots share: a figure as plain data for plotly.js, and a layout for light, dark and print."""
+"""Common parts of all plots: a figure as plain data for plotly.js, and a layout for light, dark and print."""
 
 import html
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""The settings that a group was measured with, in the terms in which documents state theirs."""
+"""The settings that a group was measured with, in the same terms as those of documents."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SYNTHETIC = "synthetic"
 
 
 def of_group(record: RunRecord, group: Group) -> Conditions:
-    """Return the settings of a group, which all its cases share, with the machine's devices and the frameworks' versions."""
+    """Return the settings that all cases of a group share, with the machine's devices and the frameworks' versions."""
     names = _device(record, group.cases[0])
     return replace(of_plan(group), device_names=names, versions=_versions(record, group))
 
@@ -47,7 +47,7 @@ def _device(record: RunRecord, case: Case) -> str:
 
 
 def _versions(record: RunRecord, group: Group) -> str:
-    """Return such as `PyTorch 2.9.1, MXNet 1.9.1`: the versions that ran, where they are known."""
+    """Return the versions that ran, where they are known, such as `PyTorch 2.9.1, MXNet 1.9.1`."""
     known = {
         case.environment: f"{record.plan.frameworks[case.framework].title} {record.environments[case.environment]['version']}"
         for case in group.cases

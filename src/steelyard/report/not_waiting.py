@@ -1,4 +1,4 @@
-"""Ranks that do not wait for each other in every step, beside those of the same framework that do: speed and learning."""
+"""Asynchronous ranks, compared with ranks of the same framework that wait for each other in every step: speed and learning."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ CAPTION = (
 
 @dataclass(frozen=True)
 class Learnt:
-    """What the trainings of a contender have learnt. `last`: the score after the last epoch, the mean over trainings.
+    """The learning of a contender's trainings. `last`: the score after the last epoch, the mean over trainings.
 
     `seconds` and `epoch`: when half of the trainings had reached the threshold; None if fewer have, or there is no threshold.
-    `arrived`: how many have.
+    `arrived`: the number of trainings that reached it.
     """
 
     last: float
@@ -51,10 +51,10 @@ class Learnt:
 
 @dataclass(frozen=True)
 class Beside:
-    """One contender whose ranks do not wait, and the one whose ranks do. `speed`: None where the two share no round.
+    """A contender whose ranks do not wait, and one whose ranks do. `speed`: None if the two share no round.
 
-    `threshold`: the hardest value of `score` that one of the two has reached in half of its trainings; None without any.
-    `learnt`: of the two, in this order; None where the network was not evaluated after each epoch.
+    `threshold`: the hardest value of `score` that half of the trainings of either contender reached; None if there is none.
+    `learnt`: of both, in this order; None if the network was not evaluated after every epoch.
     """
 
     contender: Contender
@@ -66,7 +66,7 @@ class Beside:
 
 
 def beside(comparison: Comparison) -> list[Beside]:
-    """Return the contenders whose ranks do not wait in every step, each beside the fastest of its framework whose ranks do."""
+    """Return the contenders whose ranks do not wait in every step, each with the fastest of its framework whose ranks do."""
     found = []
     for contender in comparison.contenders:
         if _is_of(comparison, contender, NOT_WAITING) and (waiting := _waiting(comparison, contender)):
@@ -98,7 +98,7 @@ def _time(comparison: Comparison, contender: Contender) -> float:
 
 
 def _learning(comparison: Comparison, *both: Contender) -> dict[str, Any]:
-    """Return the score of two contenders, the threshold, and what each has learnt; empty where they were not evaluated."""
+    """Return the score, the threshold and the learning of two contenders; empty if they were not evaluated."""
     trained = [courses(each.trials) for each in both]
     scores = {course.score for one in trained for course in one}
     if not all(trained) or len(scores) != 1 or "" in scores:
@@ -126,14 +126,14 @@ def _last(trained: Sequence[Course], score: str) -> float:
 
 
 def headings(found: list[Beside]) -> list[str]:
-    """Return those of the table's columns; of learning only where a row has it."""
+    """Return the headings of the table's columns, those about learning only if a row has values for them."""
     score = next((each.score for each in found if each.learnt), "")
     of_learning = [f"{score} reached", "when", "by those that wait", f"{score} at the end", "of those that wait"]
     return ["contender", "ranks that wait", "speed", *(of_learning if score else [])]
 
 
 def rows(found: list[Beside]) -> list[list[str]]:
-    """Return the cells of the table, a row for each contender."""
+    """Return the cells of the table, one row for every contender."""
     columns = len(headings(found))
     return [(cells := _cells(each)) + [NO_VALUE] * (columns - len(cells)) for each in found]
 
@@ -148,7 +148,7 @@ def _cells(each: Beside) -> list[str]:
 
 
 def line(each: Beside) -> str:
-    """Return one contender as sentences."""
+    """Return the sentences about one contender."""
     title, waiting = each.contender.title, each.waiting.case.strategy
     found = (
         f"{title}: {_speed(each)} the speed of {waiting}."

@@ -1,4 +1,4 @@
-"""View -> one self-contained HTML page: text, style, plots and the plotting library; it needs no network."""
+"""Write a view as one self-contained HTML page with text, style, plots and the plotting library. It needs no network."""
 
 import base64
 import gzip
@@ -86,7 +86,7 @@ def library() -> str:
 
 
 def policy(scripts: Iterable[str], styles: Iterable[str]) -> str:
-    """Return the Content-Security-Policy of a page: these scripts and style sheets, and nothing from anywhere else.
+    """Return the Content-Security-Policy of a page, which allows these scripts and style sheets only.
 
     plotly.js adds an empty style sheet, which it fills later, and sets the style of single elements. Browsers refuse the style
     sheet that it adds for maps, which no plot needs.
@@ -104,7 +104,7 @@ def _hashes(texts: Iterable[str]) -> str:
 
 
 def environment(terms: Glossary) -> Environment:
-    """Return what renders the templates of pages with these terms."""
+    """Return the environment that renders the templates of pages with these terms."""
     loader = FileSystemLoader(TEMPLATES)
     found = Environment(
         loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, finalize=_shared,
@@ -118,15 +118,15 @@ def environment(terms: Glossary) -> Environment:
 
 
 def _shared(value: Any) -> Any:
-    """Return a value as the page shows it: texts of the record without names; what is HTML already as it is."""
+    """Return a value for the page: texts of the record without user names and home folders, and HTML unchanged."""
     return value if isinstance(value, Markup) else privacy.without_names(str(value))
 
 
 def _remaining(proof: dict[str, Any]) -> dict[str, Any]:
-    """Return what the page does not show of a certificate elsewhere."""
+    """Return the fields of a certificate that the page does not show elsewhere."""
     return {name: value for name, value in proof.items() if name not in ("passed", "sentence")}
 
 
 def read(name: str) -> str:
-    """Return the text of a file beside the templates."""
+    """Return the text of a file in the folder of the templates."""
     return (TEMPLATES / name).read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""A comparison -> the contents of its section of the page."""
+"""The contents of a comparison's section of the page."""
 
 import re
 from collections.abc import Sequence
@@ -60,14 +60,14 @@ class Input:
 class Workload:
     """One comparison on the page; `missing`: (title, reason) of what was not measured or failed.
 
-    `summary` is None where that of another seed speaks for this one.
+    `summary` is None if the summary of another seed covers this one.
 
-    `verdict` belongs to the deciding input, the rest to no single one. `epochs` and `learning` are None where no whole epochs
+    `verdict` belongs to the input that decides; the rest to all inputs. `epochs` and `learning` are None where no whole epochs
     were trained, `memory` where no phase has a known peak, `ceiling` where nothing was measured, `length` where fewer than two
     contenders have steady steps. `choice` says what to choose; None where another quantity than the time per step is ranked.
-    `exchanged`: rows of the table of exported networks. `scaling` and its table `ranks` are None where no training was spread,
-    `exchange_of_ranks` and its table `exchanges` where none was spread over processes. `effects`: what settings bring; None where
-    no two contenders differ in one alone.
+    `exchanged`: rows of the table of exported networks. `scaling` and its table `ranks` are None if no training was spread,
+    `exchange_of_ranks` and its table `exchanges` if none was spread over processes. `effects`: of single settings; None where
+    no two contenders differ in just one.
     """
 
     comparison: Comparison
@@ -109,7 +109,7 @@ class Workload:
 
 
 def workload(comparison: Comparison, styles: dict[str, Style], among: Sequence[Comparison] = ()) -> Workload:
-    """Return the section of a comparison; the first of those that differ in their seed alone has the curves of all seeds."""
+    """Return the section of a comparison. Of those that differ only in their seed, the first has the curves of all seeds."""
     inputs = {source: _input(comparison, source, styles) for source in comparison.rankings}
     nothing = Input("", "Nothing was measured.", [], "", [], None)
     per_input = (series.step_times, stability.rounds)
@@ -151,7 +151,7 @@ def _of_ranks(
     heading: str, found: scaling_table.Section | communication.Section | None, comparison: Comparison,
     styles: dict[str, Style],
 ) -> Input | None:  # fmt: skip
-    """Return the table of what several ranks bring or exchange; None where no training was spread."""
+    """Return the table of strategies or of exchanges; None if no training was spread."""
     if found is None:
         return None
     return _table(heading, found.contenders, found.columns, comparison, styles, comparison.primary)

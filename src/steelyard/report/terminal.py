@@ -38,7 +38,7 @@ from steelyard.statistics.verdicts import Verdict
 
 COLOURS = {"certified": "green", "rejected": "bold red", "none": "yellow"}
 JUDGEMENTS = {"same size": "green", "same order": "green", "other size": "yellow", "opposite order": "bold red"}
-# Of warnings that many contenders have; the page names all.
+# The number of contenders named in a shared warning; the page names all.
 MOST_NAMED = 4
 SEVERITIES = {"error": "bold red", "warning": "yellow", "note": "dim"}
 
@@ -52,7 +52,7 @@ def show(found: View, as_json: bool = False) -> None:
 
 
 def _print_shares(console: Console, comparison: Comparison) -> None:
-    """Print what the profiles say in single numbers, where there are any."""
+    """Print the profiles in single numbers, if there are any."""
     if found := shares.section(comparison):
         console.print()
         console.print(Text("Profiled steps in numbers", style="bold"))
@@ -80,7 +80,7 @@ def print_view(console: Console, view: View) -> None:
 
 
 def _print_published(console: Console, found: published.Section) -> None:
-    """Print what was published beside what was measured; the page has the sources, and the reasons of what is missing."""
+    """Print published and measured values. The page has the sources and the reasons of missing values."""
     console.print()
     console.rule(Text("Published and measured", style="bold"), align="left", characters="─", style="dim")
     table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
@@ -145,7 +145,7 @@ def _print_comparison(console: Console, comparison: Comparison, among: Sequence[
 
 
 def _print_ranks(console: Console, comparison: Comparison, among: Sequence[Comparison]) -> None:
-    """Print what several ranks bring, a line for each contender, where a training was spread."""
+    """Print one line for every strategy, if a training was spread."""
     if found := scaling_table.section(comparison, among):
         console.print()
         console.print(Text(scaling_table.HEADING, style="bold"))
@@ -159,7 +159,7 @@ def _print_ranks(console: Console, comparison: Comparison, among: Sequence[Compa
 
 
 def _print_exchanges(console: Console, comparison: Comparison) -> None:
-    """Print what ranks exchange, a line for each contender, where a training was spread over processes."""
+    """Print one line on the exchange of every contender, if a training was spread over processes."""
     if (found := communication.section(comparison)) and found.lines:
         console.print()
         console.print(Text(communication.HEADING, style="bold"))
@@ -168,7 +168,7 @@ def _print_exchanges(console: Console, comparison: Comparison) -> None:
 
 
 def _print_effects(console: Console, comparison: Comparison) -> None:
-    """Print what each value of a setting brings, where contenders differ in one alone."""
+    """Print the effects of single settings, if contenders differ in exactly one."""
     if found := setting_effects.section(comparison):
         console.print()
         console.print(Text(setting_effects.HEADING, style="bold"))
@@ -219,7 +219,7 @@ def _cell(column: Column, comparison: Comparison, contender: Contender, source: 
 
 
 def _print_warnings(console: Console, view: View) -> None:
-    """Print each kind of warning once, with its subjects, its sentence and its advice; then what asks for nothing."""
+    """Print every kind of warning once, with its subjects, its sentence and its advice; then the notes, which need no action."""
     console.print()
     asking = [each for each in view.warnings if each.severity != "note"]
     if asking:
@@ -247,7 +247,7 @@ def _print_notices(console: Console, found: Iterable[warnings.ResultWarning]) ->
 def as_dict(view: View) -> dict[str, Any]:
     """Return the result as plain values for scripts. Values that are not finite become None.
 
-    The fields of another quantity than the time per step are there only if it is ranked.
+    Fields of quantities other than the time per step are included only if that quantity is ranked.
     """
     known, quantity = view.record, view.quantity
     found = {
@@ -282,7 +282,7 @@ def _published(table: published.Table) -> dict[str, Any]:
 
 
 def finite(value: Any) -> Any:
-    """Return plain values in which those that are not finite are None, as JSON has no others."""
+    """Return plain values with None in place of numbers that are not finite, which JSON cannot express."""
     if isinstance(value, dict):
         return {key: finite(each) for key, each in value.items()}
     if isinstance(value, (list, tuple)):
@@ -321,7 +321,7 @@ def _comparison(comparison: Comparison, among: Sequence[Comparison]) -> dict[str
 
 
 def _limits(comparison: Comparison) -> dict[str, Any] | None:
-    """Return what a step needs, the machine's limits per second, and which of them bounds the network; None if not known."""
+    """Return the needs of a step, the machine's limits per second, and the limit that bounds the network; None if unknown."""
     found = ceiling.section(comparison, styles([comparison]))
     if not (found and found.limits):
         return None
@@ -332,7 +332,7 @@ def _limits(comparison: Comparison) -> dict[str, Any] | None:
 
 
 def length_of_job(comparison: Comparison) -> dict[str, Any] | None:
-    """Return who is done first from how many steps on, and after how many steps a slow start has paid; None if unknown."""
+    """Return which contender finishes first from which number of steps on, and the break-even points; None if unknown."""
     found = job_length.section(comparison, styles([comparison]))
     if not found:
         return None

@@ -1,4 +1,4 @@
-"""Reasons not to trust a number as it is, each with advice; stored with the result."""
+"""Warnings: reasons not to trust a number, with advice. They are stored with the result."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -29,10 +29,10 @@ MEMORISED = (
     "The training has memorised its batch: the loss has vanished, and gradients so small may be subnormal numbers. Many "
     "processors compute with these far slower, and some frameworks replace them by 0."
 )
-# A figure of a reason, with its sign of percent; numbers that are parts of names stand beside other characters.
+# A number in a reason, with its percent sign. Numbers within names touch other characters and do not match.
 FIGURE = re.compile(r"(?<!\S)(\d+(?:,\d{3})*(?:\.\d+)?%?)(?=\s)")
 MOST_ALIKE = 3
-"""More sentences of one of these kinds that differ in their figures alone are shown as one with the ranges of the figures."""
+"""More sentences of one kind that differ only in their numbers are shown as one, with the ranges of the numbers."""
 IN_RANGES = ("InputBound", "NoisyMachine", "SlowFirstStep", "Unsteady")
 SEVERITIES = ("error", "warning", "note")
 # Kind -> (severity, advice).
@@ -111,7 +111,7 @@ class ResultWarning:
 
 @dataclass(frozen=True)
 class Notice:
-    """All warnings of one kind, in their original order. `findings`: each sentence with all its subjects."""
+    """All warnings of one kind, in their original order. `findings`: every sentence with all of its subjects."""
 
     name: str
     severity: str
@@ -136,7 +136,7 @@ def _as_they_are(sentences: Iterable[str], found: dict[str, list[str]]) -> Itera
 
 
 def _shortened(found: dict[str, list[str]]) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Yield sentences with their subjects, those of many that differ in their figures alone as one."""
+    """Yield sentences with their subjects; many that differ only in their numbers become one."""
     for alike in _by_words(found):
         if len(alike) > MOST_ALIKE:
             yield _with_ranges(alike), tuple(subject for sentence in alike for subject in found[sentence])
@@ -148,7 +148,7 @@ def find(
     comparisons: tuple[Comparison, ...], disturbances: tuple[dict[str, Any], ...], source: Source,
     damaged: Iterable[str] = (),
 ) -> tuple[ResultWarning, ...]:  # fmt: skip
-    """Return all warnings about a run, the most severe first; `damaged` has a sentence for each part that is left out."""
+    """Return all warnings about a run, the most severe first. `damaged`: one sentence for every part that is left out."""
     found = [_warning("DamagedFile", RUN, sentence) for sentence in damaged]
     found += _disturbed(disturbances)
     found += _shifted(comparisons, disturbances)
@@ -188,7 +188,7 @@ def _disturbed(disturbances: tuple[dict[str, Any], ...]) -> Iterator[ResultWarni
 
 
 def _shifted(comparisons: tuple[Comparison, ...], disturbances: tuple[dict[str, Any], ...]) -> Iterator[ResultWarning]:
-    """Yield a warning for each comparison of unlike numbers of processes of which a round counts although it was disturbed.
+    """Yield a warning for every comparison of different numbers of processes in which a disturbed round counts.
 
     A program that takes a core from one of several ranks slows all of them, because they wait for each other.
     """
@@ -204,12 +204,12 @@ def _shifted(comparisons: tuple[Comparison, ...], disturbances: tuple[dict[str, 
 
 
 def _in_ranges(reasons: set[str]) -> list[str]:
-    """Return the reasons, sorted; of those that differ in their figures alone, one with the ranges of the figures."""
+    """Return the reasons, sorted; those that differ only in their numbers become one with the ranges of the numbers."""
     return sorted(_with_ranges(alike) for alike in _by_words(reasons))
 
 
 def _by_words(sentences: Iterable[str]) -> list[list[str]]:
-    """Return the sentences in groups that differ in their figures alone."""
+    """Return the sentences in groups that differ only in their numbers."""
     groups: dict[tuple[str, ...], list[str]] = {}
     for sentence in sentences:
         groups.setdefault(tuple(FIGURE.split(sentence)[::2]), []).append(sentence)
@@ -217,7 +217,7 @@ def _by_words(sentences: Iterable[str]) -> list[list[str]]:
 
 
 def _with_ranges(alike: list[str]) -> str:
-    """Return sentences that differ in their figures alone as one, which has the range of each figure."""
+    """Merge sentences that differ only in their numbers into one with the range of every number."""
     parts = zip(*(FIGURE.split(sentence) for sentence in alike), strict=True)
     return "".join(_range(found) if place % 2 else found[0] for place, found in enumerate(parts))
 

@@ -1,4 +1,4 @@
-"""How likely each contender is the best one, costs of several goals as one, and contenders that no other beats in two goals."""
+"""Probabilities of being the best, combined costs of several goals, and contenders that no other beats in two goals."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from steelyard.statistics.intervals import Rounds
 
 DRAWS = 10_000
-"""Draws of the true means: a probability of one half is then known to half a percentage point."""
+"""The number of draws of the true means. With it, a probability of one half has an error of half a percentage point."""
 
 
 def combined(costs: Mapping[str, Rounds], weights: Mapping[str, float]) -> dict[int, float]:
-    """Return {round: cost} of several goals as one: the geometric mean of the costs, each with the weight of its goal.
+    """Return {round: combined cost} of several goals: the geometric mean of the costs, weighted by goal.
 
     `costs` and `weights` are by goal; weights are above zero. Only rounds that have every cost count.
     """
@@ -36,7 +36,7 @@ def combined(costs: Mapping[str, Rounds], weights: Mapping[str, float]) -> dict[
 
 
 def probabilities(costs: Mapping[str, Rounds], leader: str, draws: int = DRAWS, seed: int = 1) -> dict[str, float]:
-    """Return how likely each contender has the smallest true cost; empty where no two rounds show how much they scatter.
+    """Return {contender: probability of the smallest true cost}; empty without two rounds, which show the scatter.
 
     `costs`: contender -> {round: positive value}. This is a parametric bootstrap over rounds: the mean log ratio of each
     contender to the leader is drawn from Student's t with the scatter and the degrees of freedom that its verdict uses.
@@ -52,7 +52,7 @@ def probabilities(costs: Mapping[str, Rounds], leader: str, draws: int = DRAWS, 
     behind, freedom = -evidence.mean[against][known], evidence.freedom[against][known]
     error = np.sqrt(evidence.variance[against] / np.maximum(evidence.rounds[against], 1))[known]
     draw, shape = np.random.default_rng(seed), (draws, len(behind))
-    # The leader's own noise is in every difference from it, so one draw of it serves all of them.
+    # The leader's noise is part of every difference from it, so all differences share one draw.
     noise = (draw.normal(size=shape) + draw.normal(size=(draws, 1))) / np.sqrt(2)
     scale = np.sqrt(freedom / draw.chisquare(freedom, shape))
     found = np.hstack([np.zeros((draws, 1)), behind + error * scale * noise])
@@ -62,7 +62,7 @@ def probabilities(costs: Mapping[str, Rounds], leader: str, draws: int = DRAWS, 
 
 
 def only(ranking: Ranking, keys: Collection[str]) -> Ranking:
-    """Return a ranking of some of the contenders. Its verdicts stay as they are, at the error that all pairs share."""
+    """Return the ranking of some of the contenders. Its verdicts are unchanged: the error stays divided over all pairs."""
     order = tuple(key for key in ranking.order if key in keys)
     verdicts = tuple(each for each in ranking.verdicts if each.a in order and each.b in order)
     decided = {
@@ -77,7 +77,7 @@ def only(ranking: Ranking, keys: Collection[str]) -> Ranking:
 
 
 def undominated(keys: Collection[str], one: Ranking, other: Ranking) -> tuple[str, ...]:
-    """Return the contenders that no other is shown to beat in one of two goals while it is at least equal in the other."""
+    """Return the contenders that no other dominates, that is, is shown to beat in one goal and equals or beats in the other."""
     beaten = {
         key
         for key, rival in permutations(keys, 2)

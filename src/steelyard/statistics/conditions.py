@@ -1,4 +1,4 @@
-"""Under what a document measured and under what this run did: what differs, and so forbids a word on the two. Pure."""
+"""The settings of a document and of a run, and the differences that rule out a judgement. Pure functions."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 KINDS = {"cpu": "CPU", "cuda": "NVIDIA GPU", "ascend": "Ascend NPU"}
-"""Kinds of devices, as the settings of a case name them, in words."""
+"""Kind of device, as in the settings of a case -> its name in sentences."""
 
 RANDOM = "random data"
-"""The data of batches that were drawn and not read."""
+"""The name of the data of random batches."""
 
 ALL, EACH = "all devices", "each device"
-"""Of what a document's batch is, where it used several devices."""
+"""Whether a document's batch is that of one device or of all devices together."""
 
 NOT_KEPT = "the record is of an older version, which did not keep the document's settings"
 NOT_THE_DOCUMENTS = "a network that the document did not measure"
 ANOTHER_DEVICE = "another kind of device"
-# Where settings of trainings differ, scores do as well; times do not.
+# These settings change scores, but not times.
 OF_SCORES = ("optimizer", "learning_rate", "momentum", "schedule", "epochs")
 WORDS = {"learning_rate": "learning rate"}
 
@@ -29,12 +29,12 @@ ASKED = {
     "devices": "device", "batches": "batch", "precision": "precision", "data": "data", "learning_rate": "learning rate",
     "epochs": "epochs", "versions": "versions",
 }  # fmt: skip
-"""What a reader needs to repeat a measurement, in words."""
+"""The settings that are needed to repeat a measurement -> their names in sentences."""
 
 
 @dataclass(frozen=True)
 class Conditions:
-    """The settings of measurements. An empty one is not stated, or not known.
+    """The settings of measurements. An empty field is not stated or unknown.
 
     cells: the networks, as workload:preset; empty: any. devices: kinds of devices, as cases name them. device_names and versions:
     of the devices and the software, in words. batches: samples per step; several where a statement is about all of them.
@@ -62,7 +62,7 @@ class Conditions:
     assumed: tuple[str, ...] = ()
 
     def over(self, below: Conditions) -> Conditions:
-        """Return these conditions, with those below them where these are empty."""
+        """Return these conditions, with empty fields filled from `below`."""
         names = {each.name for each in fields(Conditions)} - {"sizes", "assumed"}
         own = {name for name in names if getattr(self, name) not in ((), "", 0, None)}
         values = {name: getattr(self if name in own else below, name) for name in names}
@@ -72,7 +72,7 @@ class Conditions:
 
     @property
     def not_stated(self) -> list[str]:
-        """The names of the settings that this does not have, in words."""
+        """The names of the empty settings."""
         return [word for name, word in ASKED.items() if getattr(self, name) in ((), "", 0, None)]
 
     def parts(self, assumed: bool = False) -> list[str]:
@@ -95,13 +95,13 @@ class Conditions:
 
     @property
     def text(self) -> str:
-        """All of it in one line: what is stated, what is assumed, and what is not stated."""
+        """All settings in one line: stated, assumed, and not stated."""
         parts = [("", self.parts()), ("assumed: ", self.parts(assumed=True)), ("not stated: ", self.not_stated)]
         return "; ".join(f"{head}{', '.join(found)}" for head, found in parts if found)
 
 
 def common(several: Sequence[Conditions]) -> Conditions:
-    """Return the settings that several have in common; empty where they differ."""
+    """Return the settings that several conditions share; fields that differ are empty."""
     first = several[0]
     alike = {
         each.name: getattr(first, each.name)
@@ -114,7 +114,7 @@ def common(several: Sequence[Conditions]) -> Conditions:
 def differences(
     said: Conditions | None, here: Conditions, parts: int = 1, usual: dict[str, Any] | None = None, scores: bool = False
 ) -> tuple[str, ...]:
-    """Return what differs between the settings of a document and those measured here; empty: a word may be given.
+    """Return the differences between the settings of a document and of a measurement; empty if a judgement is allowed.
 
     `said`: None where the record does not have them. `parts`: the devices or ranks of what is compared. `usual`: the published
     preset's values of the sizes that are others here. `scores`: what trainings reached is compared, so that their
@@ -129,7 +129,7 @@ def differences(
 
 
 def allowed_batches(said: Conditions, parts: int) -> tuple[int, ...]:
-    """Return the batches, of all parts together, that are the document's: both readings where it does not say which it means."""
+    """Return the batches, over all parts, that equal the document's: two if the document does not say which batch it means."""
     of_each = tuple(batch * parts for batch in said.batches)
     if said.batch_of == EACH:
         return of_each
@@ -147,7 +147,7 @@ def _kinds(found: Conditions) -> str:
 
 
 def _network(said: Conditions, here: Conditions, usual: dict[str, Any]) -> list[str]:
-    """Return that another network was measured, or which of its sizes differ; those of another network say nothing."""
+    """Return that another network was measured, or the sizes that differ. Sizes of different networks are not compared."""
     if said.cells and not set(here.cells) & set(said.cells):
         return [f"another size of the network ({', '.join(here.cells)} instead of {' or '.join(said.cells)})"]
     wanted = {name: [value] for name, value in usual.items() if name != "batch"}

@@ -37,7 +37,7 @@ def execute(arguments: argparse.Namespace) -> int:
 
 
 def _stored(root: Path, url: str | None) -> tuple[list[RunFacts], list[Point]] | None:
-    """Return what a shared store holds, or a folder of runs; None where that is empty."""
+    """Return the runs of a shared store or of a folder; None if there are none."""
     if url:
         with Shared(url) as shared:
             return shared.history()

@@ -1,4 +1,4 @@
-"""`steelyard list studies`: every study with its question, its sizes, and how long each takes."""
+"""`steelyard list studies`: every study with its question, its sizes, and their times."""
 
 from typing import Any
 
