@@ -5,6 +5,10 @@ BIN = .venv/bin
 # processes by themselves; beside others, their threads wait for each other at the cost of computing time.
 PARALLEL = $(BIN)/pytest --numprocesses logical --maxprocesses 8 --dist loadfile --no-loadscope-reorder
 
+# Tests start more than a thousand processes of steelyard. Without compiled code, which this variable forbids to write, every one of
+# them would compile all its modules again: half a second of computing.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: run test test-all record fast check docs mutants bench clean
 
 run: .venv/.ready

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import re
+import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -74,3 +77,11 @@ def test_every_page_of_the_documentation_is_in_the_navigation() -> None:
     listed = re.findall(r": ([\w/-]+\.md)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), re.MULTILINE)
     pages = {str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md")}
     assert pages <= set(listed)
+
+
+@pytest.mark.skipif(not shutil.which("make"), reason="make is not installed")
+def test_tests_keep_compiled_code_whatever_the_shell_says() -> None:
+    shown = ["make", "--silent", '--eval=shown: ; @echo "[$$PYTHONDONTWRITEBYTECODE]"', "shown"]
+    environ = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run(shown, cwd=ROOT, env=environ, capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
