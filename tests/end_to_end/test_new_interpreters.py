@@ -22,12 +22,12 @@ pytestmark = pytest.mark.end_to_end
 RUNS, FOLDER = "the runs", "a new folder"
 STARTED = {
     "run": DRY_RUN[1:],
-    "certify": (*LINE, "-f", "fake", "-f", "dummy"),
+    "certify": (*LINE[:4], "-f", "fake", "-f", "dummy", "--plain"),
     "slurm-script": (),
     "report": (),
     "advise": (),
     "explain": ("--plain",),
-    "compare": ("fake", "dummy"),
+    "compare": ("fake", "dummy/scripted,step_us=12000"),
     "list": ("runs",),
     "new": ("workload", "mine", "--into", FOLDER),
     "history": (),
