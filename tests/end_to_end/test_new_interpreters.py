@@ -58,5 +58,5 @@ def test_a_command_starts_in_an_interpreter_of_its_own(
         [*command, name, *argv], env=environ_for(copied.data_folder), capture_output=True, text=True, timeout=LIMIT_S, check=False
     )  # fmt: skip
     assert done.returncode in (0, *OTHER_CODES.get(name, ())), done.stderr
+    assert "Traceback" not in done.stderr, done.stderr
     assert done.stdout
-    assert "Traceback" not in done.stderr
