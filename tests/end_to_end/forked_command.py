@@ -53,17 +53,17 @@ class Forked:
             self._server.stdin.write(f"{json.dumps(request)}\n")
             process = self._line()
             try:
-                code = self._line()
+                code = self._line(LIMIT_S)
             except TimeoutError:
                 os.kill(process, signal.SIGKILL)
                 self._line()
                 raise subprocess.TimeoutExpired([*argv], LIMIT_S, out.read_text(), err.read_text()) from None
             return subprocess.CompletedProcess([*argv], code, out.read_text("utf-8"), err.read_text("utf-8"))
 
-    def _line(self) -> int:
-        """Return the next number that the other process writes. TimeoutError: it writes none."""
+    def _line(self, limit_s: float | None = None) -> int:
+        """Return the next number that the other process writes. TimeoutError: it writes none in time."""
         assert self._server.stdout is not None
-        if not select.select([self._server.stdout], [], [], LIMIT_S)[0]:
+        if not select.select([self._server.stdout], [], [], limit_s)[0]:
             raise TimeoutError
         return int(self._server.stdout.readline())
 
