@@ -5,7 +5,11 @@ BIN = .venv/bin
 # processes by themselves; beside others, their threads wait for each other at the cost of computing time.
 PARALLEL = $(BIN)/pytest --numprocesses logical --maxprocesses 8 --dist loadfile --no-loadscope-reorder
 
-.PHONY: run test test-all record fast check docs tables picture mutants bench clean
+# Tests start more than a thousand processes of steelyard. Without compiled code, which this variable forbids to write, every one of
+# them would compile all its modules again: half a second of computing.
+unexport PYTHONDONTWRITEBYTECODE
+
+.PHONY: run test test-all record fast times check docs tables picture mutants bench clean
 
 run: .venv/.ready
 	@$(BIN)/steelyard run
@@ -28,6 +32,11 @@ record: .venv/.ready
 # The tests that need no framework and do not start the whole program: about five minutes on two cores.
 fast: .venv/.ready
 	@$(PARALLEL) -m "not conformance and not end_to_end"
+
+# Which tests compute longest, with all processes that they start? One test at a time, so that times are not mixed; ROOMS="tests/report"
+# runs a part.
+times: .venv/.ready
+	@PYTHONPATH=tests $(BIN)/pytest -p cpu_times -m "not conformance" $(ROOMS)
 
 check: .venv/.ready
 	@$(BIN)/ruff check .

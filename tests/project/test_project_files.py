@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import re
+import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -109,3 +112,11 @@ def test_the_readme_and_the_changelog_stay_short() -> None:
 
 def test_the_picture_of_the_page_is_small() -> None:
     assert 20_000 < (DOCS / "page.png").stat().st_size < 150_000
+
+
+@pytest.mark.skipif(not shutil.which("make"), reason="make is not installed")
+def test_tests_keep_compiled_code_whatever_the_shell_says() -> None:
+    shown = ["make", "--silent", '--eval=shown: ; @echo "[$$PYTHONDONTWRITEBYTECODE]"', "shown"]
+    environ = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run(shown, cwd=ROOT, env=environ, capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"

@@ -10,7 +10,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import BytecodeCache, Environment, FileSystemLoader, StrictUndefined
+from jinja2.bccache import Bucket
 from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
@@ -41,6 +42,26 @@ TEMPLATES = Path(__file__).parent / "templates"
 PAGE = "page.html.jinja"
 COMPRESSION = 6
 """Level of gzip: level 9 takes twice as long and saves 1 %."""
+
+
+class Compiled(BytecodeCache):
+    """Keeps the compiled templates of this process, because environments with other terms have the same templates.
+
+    To compile those of a page takes most of the time in which one is written.
+    """
+
+    def __init__(self) -> None:
+        self._code: dict[str, bytes] = {}
+
+    def load_bytecode(self, bucket: Bucket) -> None:
+        if kept := self._code.get(bucket.key):
+            bucket.bytecode_from_string(kept)
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        self._code[bucket.key] = bucket.bytecode_to_string()
+
+
+COMPILED = Compiled()
 
 
 def render(view: View) -> str:
@@ -108,6 +129,7 @@ def environment(terms: Glossary) -> Environment:
     loader = FileSystemLoader(TEMPLATES)
     found = Environment(
         loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, finalize=_shared,
+        bytecode_cache=COMPILED,
     )  # fmt: skip
     found.filters.update(explained=lambda sentence: terms.marked(privacy.without_names(sentence)), term=terms.button)
     found.filters.update(anchor=anchor, build=formatting.build, describe=formatting.describe, facts=details.facts)
