@@ -23,7 +23,7 @@ MEAN, MAXIMUM = "mean over batches", "maximum over batches"
 
 RELATIONS = ("", "<", "<=", ">", "about", "range", "order", "equal", "ambiguous", "not given", "missing")
 """How a published value is to be read: as it stands, as a bound, roughly, as a range; "order": only who is better is said;
-"equal": that neither is."""
+"equal": that neither is, which holds within `EQUAL`."""
 
 EQUAL = 1.02
 """A bound below this ratio, such as that nothing changes, is held to it: less than 2 % is no difference in verdicts either."""
@@ -108,6 +108,8 @@ def claim(
         return {"order": Claim(None, None, ordered=True), "equal": Claim(1.0, 1.0, ordered=False)}.get(relation)
     if relation in ("not given", "missing") or speed_ratio(quantity, 1.0) is None:
         return None
+    if relation == "equal":
+        return Claim(1.0, 1.0, ordered=False)
     if relation in ("order", "ambiguous"):
         return Claim(None, None, ordered=True) if ordered else None
     if relation == "range":
