@@ -15,10 +15,10 @@ from steelyard.report.measured_settings import of_plan
 from steelyard_worker.strategy import nodes_of
 
 CNNS = ("resnet50:imagenet", "vgg16:imagenet", "inceptionv3:imagenet")
-# Their frameworks have none for NVIDIA GPUs (MindSpore, MXNet), or they are held against claims of no machine.
+# Their frameworks, or one version, have none for NVIDIA GPUs (MindSpore, MXNet), or they are held against claims of no machine.
 ON_ANY_DEVICE = {
     "mindspore-training", "mindspore-inference", "time-to-accuracy", "static-dynamic", "onnx-exchange", "lstm-imdb-sweep",
-    "lstm-imdb-convergence",
+    "lstm-imdb-convergence", "framework-versions",
 }  # fmt: skip
 OF_DAI = (
     "single-gpu-speed",
@@ -287,6 +287,14 @@ def test_several_devices_are_also_on_several_nodes():
         assert [nodes_of(text) for text in each.strategies].count(2) == 1
     skipped = [each.reason for each in plan("multi-device-speed").skipped if "2nodes" in each.reason]
     assert skipped and all("name one with --on" in each for each in skipped if "needs 2 nodes" in each)
+
+
+@pytest.mark.parametrize("size", ["P", "C", "Q"])
+def test_the_statement_on_versions_stands_beside_two_versions_of_one_framework(size):
+    found = plan("framework-versions", size)
+    assert {case.environment for case in cases("framework-versions")} == {"tensorflow", "tensorflow@2.20.0"}
+    assert all(len(group.cases) == 2 for group in found.groups)
+    assert [each.entry for each in found.published.tables] == ["S1:claim-versions"]
 
 
 @pytest.mark.parametrize("size", ["P", "C", "Q"])
