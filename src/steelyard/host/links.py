@@ -12,6 +12,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -49,8 +50,23 @@ def read(text: str) -> Link:
     return Link(rate, delay)
 
 
+_assumed: ContextVar[bool] = ContextVar("assumed", default=False)
+
+
+@contextlib.contextmanager
+def assumed() -> Iterator[None]:
+    """Plan as if this machine could have two hosts while the block runs: what a study can say depends on nobody's rights."""
+    token = _assumed.set(True)
+    try:
+        yield
+    finally:
+        _assumed.reset(token)
+
+
 def obstacle() -> str:
     """Return why this machine cannot have two hosts; empty if it can."""
+    if _assumed.get():
+        return ""
     if sys.platform != "linux":
         return "Hosts with a link between them are network namespaces, which only Linux has."
     if os.geteuid() != 0:

@@ -30,7 +30,8 @@ class Setup:
     """A machine of the authors, with its software.
 
     `device`: the kind of device that computes, as a case names it; `device_name`: its name; `versions`: those of the software,
-    in a few words. `precision` is text, `float32` where the document says so.
+    in a few words. `precision` is text: a number format, and after a semicolon what is to be said of it; `float32` where the
+    document says so. `assumed`: `precision`, where the document does not.
     """
 
     id: str
@@ -41,6 +42,7 @@ class Setup:
     device: str
     device_name: str
     versions: str
+    assumed: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,7 @@ class Stated(Conditions):
 class Value:
     """One published number, or an order without a number, with its coordinates.
 
+    `batch`: its own; `batches`: several for which it holds alike.
     `value` is as printed, in `unit`; `low` and `high` are the ends of a range. `recomputed` is what follows from the
     document's own numbers where that differs, which `doubtful` says. `more` has the other keys of this entry.
     """
@@ -70,6 +73,7 @@ class Value:
     devices: int = 0
     setup: str = ""
     batch: int = 0
+    batches: tuple[int, ...] = ()
     workers: int | None = None
     against_workers: int | None = None
     optimizer: str = ""

@@ -106,6 +106,8 @@ def _read(path: Path, table: Any, where: str) -> Held:
     try:
         for word, text in held.arms.items():
             arm(word, text)
+        for text in held.differs:
+            arm(text, text)
         document, entry = find(held.entry)
         found = statements.statements(held, document, entry)
     except UserError as error:

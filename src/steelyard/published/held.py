@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from steelyard.errors import UserError
@@ -12,6 +12,8 @@ WORKERS = "workers"
 """The key of the number of loader workers in the settings of an arm."""
 STRATEGY, DEVICES = "strategy", "devices"
 """The keys of the strategy, and of its number of ranks or devices, in the settings of an arm."""
+LINK = "link"
+"""The key of the link between the hosts of a strategy, in the settings of an arm: `1gbit` or `2nodes`; empty on one host."""
 
 
 @dataclass(frozen=True)
@@ -21,9 +23,12 @@ class Held:
     entry: `document:entry`, such as "S0:table-2-ratios".
     quantity: the measured quantity that is compared with it, such as "step time".
     task: the task of the groups that are compared with it.
-    where: only values with these coordinates, such as { device = "V100" }; a list allows each of its values.
+    where: only values with these coordinates, such as { device = "V100" }; a list allows each of its values. Of a value for
+        several cells, only those that are named.
     arms: a word of the document for a framework, mode or strategy -> the variant that it means here, written as in tables:
         "pytorch/eager", "lstm=fused", "/graph,workers=2", "strategy=ddp". A framework's own name needs none.
+    differs: a variant that stands for a side although it is not the document's, written as in `arms` -> how it differs.
+        Its ratio is shown without a judgement.
     levels: single values, such as shares, are compared with the measured ones, and not ratios of two sides.
     compare: for a table of times or rates, the two words that are compared; the first is over the second. Where a framework and a
         strategy differ, both are named: "tensorflow mirrored".
@@ -34,8 +39,14 @@ class Held:
     task: str = "training"
     where: dict[str, Any] = field(default_factory=dict)
     arms: dict[str, str] = field(default_factory=dict)
+    differs: dict[str, str] = field(default_factory=dict)
     compare: tuple[str, ...] = ()
     levels: bool = False
+
+    @property
+    def unlike(self) -> tuple[Arm, ...]:
+        """The variants of `differs`, each with what it differs in as its words."""
+        return tuple(replace(arm(text, text), words=why) for text, why in self.differs.items())
 
 
 @dataclass(frozen=True)
@@ -43,7 +54,7 @@ class Arm:
     """One side of a published comparison: the variants that it refers to. Empty fields match any.
 
     `words` are the document's own. `settings`: knob -> value as text, "workers" for the number of loader workers, "strategy"
-    for the name of a strategy, and "devices" for its number of parts.
+    for the name of a strategy, "devices" for its number of parts, and "link" for what is between its hosts.
     """
 
     words: str

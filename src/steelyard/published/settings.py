@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from steelyard.statistics.conditions import Conditions
+from steelyard.statistics.conditions import TF32, Conditions
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     from steelyard.published.documents import Document, Entry, Setup, Value
 
-PRECISIONS = ("float16", "bfloat16", "float32", "float64")
+PRECISIONS = ("float16", "bfloat16", TF32, "float32", "float64")
 
 
 def conditions(document: Document, entry: Entry, values: Sequence[Value]) -> tuple[Conditions, ...]:
@@ -25,7 +25,7 @@ def conditions(document: Document, entry: Entry, values: Sequence[Value]) -> tup
     first = values[0]
     networks = document.networks(setups)
     cells: list[tuple[str, ...]] = [(cell,) for cell in first.all_cells or networks]
-    own = Conditions(batches=(first.batch,) if first.batch else (), optimizer=first.optimizer)
+    own = Conditions(batches=(first.batch,) if first.batch else first.batches, optimizer=first.optimizer)
     of_machine = _of_machine(setups)
     return tuple(
         own.over(entry.conditions).over(_of_network(document, setups, cell)).over(of_machine) for cell in cells or [()]
@@ -65,6 +65,7 @@ def _of_machine(setups: Sequence[Setup]) -> Conditions:
         device_names=" or ".join(dict.fromkeys(each.device_name for each in setups)),
         versions="; ".join(versions),
         precision=precisions.pop() if len(precisions) == 1 and precisions <= set(PRECISIONS) else "",
+        assumed=tuple(dict.fromkeys(name for each in setups for name in each.assumed)),
     )
 
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 TIMES, RATES = ("s", "min", "h", "s/step"), ("images/s", "samples/s", "steps/s")
 # Names that documents use for every framework that they compare.
 ANY_FRAMEWORK = ("both", "not given")
+CELL = "cell"
 ONE_DEVICE = {STRATEGY: SINGLE, DEVICES: "1"}
 # The words for a bound, by its relation.
 BOUNDS = {"<": "below", "<=": "up to", ">": "above"}
@@ -39,6 +40,7 @@ class Statement:
     if it is not the printed one. `statistic`: of which of several measurements it is, such as `claims.MEAN`; empty: of each.
     `claim`: the name of the document's claim, which several statements may share. `conditions`: under which
     settings the document measured, by network; empty in older records. `differs`: what is always measured differently.
+    `unlike`: variants that stand for a side and are not the document's; their words say how they differ.
     """
 
     network: str
@@ -54,6 +56,7 @@ class Statement:
     claim: str = ""
     conditions: tuple[Conditions, ...] = ()
     differs: tuple[str, ...] = ()
+    unlike: tuple[Arm, ...] = ()
 
 
 def statements(held: Held, document: Document, entry: Entry) -> tuple[Statement, ...]:
@@ -63,7 +66,7 @@ def statements(held: Held, document: Document, entry: Entry) -> tuple[Statement,
         made = _levels(held, document, values)
     else:
         made = _compared(held, document, values) if held.compare else _stated(held, document, values)
-    return tuple(_with_settings(document, entry, *each) for each in made)
+    return tuple(replace(_with_settings(document, entry, *each), unlike=held.unlike) for each in made)
 
 
 def _with_settings(document: Document, entry: Entry, found: Statement, of: tuple[Value, ...]) -> Statement:
@@ -75,13 +78,24 @@ def _with_settings(document: Document, entry: Entry, found: Statement, of: tuple
 
 
 def selected(held: Held, entry: Entry) -> list[Value]:
-    """Return the values that have every coordinate of `where`."""
-    names = {"pass": "graph_pass"}
+    """Return the values that have every coordinate of `where`; one that holds for several cells if any of them is named."""
     return [
         value
         for value in entry.complete_values
-        if all(getattr(value, names.get(key, key)) in _listed(wanted) for key, wanted in held.where.items())
+        if all(_has(value, key, _listed(wanted)) for key, wanted in held.where.items())
     ]
+
+
+def _has(value: Value, key: str, allowed: list[Any]) -> bool:
+    if key == CELL and value.cells:
+        return bool(set(value.cells) & set(allowed))
+    return getattr(value, {"pass": "graph_pass"}.get(key, key)) in allowed
+
+
+def _cells(held: Held, value: Value) -> list[str]:
+    """Return the cells of a value that a table is held against: those that it names, or all."""
+    wanted = _listed(held.where.get(CELL, list(value.all_cells)))
+    return [cell for cell in value.all_cells if cell in wanted]
 
 
 def _listed(wanted: Any) -> list[Any]:
@@ -116,7 +130,7 @@ def _levels(held: Held, document: Document, values: list[Value]) -> Iterator[tup
             continue
         for framework in document.compares if value.framework in ("", *ANY_FRAMEWORK) else (value.framework,):
             side = _all(held, document, [framework, value.mode, value.strategy])
-            for cell in value.all_cells:
+            for cell in _cells(held, value):
                 found = Statement(value.network, cell, value.batch, value.optimizer, side, None, said, printed(value))
                 yield found, (value,)
 
@@ -139,7 +153,7 @@ def _stated(held: Held, document: Document, values: list[Value]) -> Iterator[tup
                 first, second = second, first
             remark = "the framework is not given" if value.framework == "not given" else ""
             remark = f"recomputed, printed {value.printed}" if value.doubtful else remark
-            for cell in value.all_cells or ("",):
+            for cell in _cells(held, value) or ("",):
                 found = Statement(
                     value.network, cell, value.batch, value.optimizer, first, second,
                     said.turned() if said.is_reversed else said, printed(value), remark, value.statistic, differs=differs,
@@ -236,7 +250,7 @@ def _compared(held: Held, document: Document, values: list[Value]) -> Iterator[t
         texts = [printed(one), printed(other)]
         if ratio < 1:
             first, second, ratio, texts = second, first, 1 / ratio, texts[::-1]
-        for cell in one.all_cells or ("",):
+        for cell in _cells(held, one) or ("",):
             said = Claim(ratio, ratio, ordered=True)
             found = Statement(one.network, cell, one.batch, one.optimizer, first, second, said, " against ".join(texts))
             yield found, (one, other)

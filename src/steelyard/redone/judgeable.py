@@ -7,6 +7,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from steelyard.errors import UserError
+from steelyard.host import links
 from steelyard.plan import resolve, studies
 from steelyard.plan.options import Options
 from steelyard.plan.run_plan import PASSES
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
     from steelyard.plan.run_plan import Group, RunPlan
     from steelyard.published.gathering import PublishedTable
+    from steelyard.report.beside import Row
     from steelyard_worker.case import Case
 
 PUBLISHED, SMALL = "P", ("C", "Q")
@@ -74,14 +76,20 @@ def _with_sources(entries: Iterable[str]) -> frozenset[str]:
 def _judgeable(study: str, size: str, device: str) -> set[str]:
     """Return the entries that a run of a study judges if everything works; none if no framework of it runs there."""
     try:
-        plan = resolve.plan(Options(study=study, size=size, device=device))
+        found = planned_rows(study, size, device)
     except UserError:
         return set()
-    return {
-        table.entry
-        for table in plan.published.tables
-        if any(row.judgement for row in beside(table, _groups(plan, table)))
-    }
+    return {table.entry for table, rows in found if any(row.judgement for row in rows)}
+
+
+def planned_rows(study: str, size: str, device: str = "") -> list[tuple[PublishedTable, tuple[Row, ...]]]:
+    """Return what a study is held against, each with the rows of a run in which everything works; which word they have is chance.
+
+    `device`: empty for those of the study. UserError: no framework of the study runs there.
+    """
+    with links.assumed():
+        plan = resolve.plan(Options(study=study, size=size, device=device))
+    return [(table, beside(table, _groups(plan, table))) for table in plan.published.tables]
 
 
 def _groups(plan: RunPlan, table: PublishedTable) -> list[MeasuredGroup]:

@@ -25,7 +25,8 @@ JUDGEMENTS: tuple[Judgement, ...] = get_args(Judgement)
 
 @dataclass(frozen=True)
 class MeasuredArm:
-    """One measured variant. `settings`: its knobs as text, "workers", "strategy" and "devices" (the parts of the strategy).
+    """One measured variant. `settings`: its knobs as text, "workers", "strategy", "devices" (the parts of the strategy) and
+    "link" (what is between its hosts; empty on one).
 
     `value`: its mean as text; empty without any. `level`: the mean as a number with its interval, of a quantity of which
     documents give values. `reason` says why it is in no verdict; empty if it is in one.
@@ -126,14 +127,15 @@ def under(statement: Statement, group: MeasuredGroup) -> Conditions | None:
     return next(fitting, statement.conditions[0] if statement.conditions else None)
 
 
-def _with_settings(row: Row, group: MeasuredGroup, parts: int) -> Row:
-    """Return a row with the settings of document and run, and without a judgement where they differ."""
+def _with_settings(row: Row, group: MeasuredGroup, *arms: MeasuredArm) -> Row:
+    """Return a row of these variants with the settings of document and run, and without a judgement where they differ."""
     said, statement = under(row.statement, group), row.statement
     if said and said.cells and group.cell not in said.cells:
         found: tuple[str, ...] = (NOT_THE_DOCUMENTS,)
     else:
-        found = differences(said, group.conditions, parts, dict(group.replaced), group.scores)
-    found = (*found, *statement.differs)
+        found = differences(said, group.conditions, parts_of(*arms), dict(group.replaced), group.scores)
+    unlike = [each.words for each in statement.unlike if any(means(each, arm) for arm in arms)]
+    found = (*found, *statement.differs, *unlike)
     return replace(
         row, published=said, here=group.conditions, differences=found, judgement=None if found else row.judgement
     )
@@ -212,7 +214,7 @@ def _found(statement: Statement, group: MeasuredGroup) -> Iterator[Row]:
     for arm in firsts:
         judgement = judge_level(statement.said, arm.level) if arm.level else None
         row = Row(statement, (arm.title,), group.name, group.batch, (arm.value,), arm.level, judgement, arm.reason)
-        yield _with_settings(row, group, parts_of(arm))
+        yield _with_settings(row, group, arm)
 
 
 def _pairs(
@@ -226,7 +228,7 @@ def _pairs(
         reason = "" if measured else first.reason or second.reason or group.no_ratio
         judgement = judge(statement.said, measured) if measured else None
         row = Row(statement, sides, group.name, group.batch, values, measured, judgement, reason)
-        yield _with_settings(row, group, parts_of(first, second))
+        yield _with_settings(row, group, first, second)
 
 
 def means(side: Arm, arm: MeasuredArm) -> bool:
@@ -241,13 +243,14 @@ def means(side: Arm, arm: MeasuredArm) -> bool:
 def _alike_otherwise(statement: Statement, second_side: Arm, first: MeasuredArm, second: MeasuredArm) -> bool:
     """Return whether two variants of one framework are equal in every setting that the statement does not name.
 
-    Variants of different frameworks may differ in modes and knobs, but not in loader workers and strategy.
+    Variants of different frameworks may differ in modes and knobs, but not in loader workers, strategy, or the link between the
+    hosts.
     """
     named = statement.first.settings.keys() | second_side.settings.keys()
     if not _on_as_many_devices(first, second):
         return False
     if first.framework != second.framework:
-        names = {"workers", "strategy"} - named
+        names = {"workers", "strategy", "link"} - named
     elif not (statement.first.mode or second_side.mode) and first.mode != second.mode:
         return False
     else:

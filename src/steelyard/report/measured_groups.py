@@ -191,6 +191,7 @@ def arm_of(case: Case, title: str) -> MeasuredArm:
     """Return a case as a variant that documents may refer to, before anything is measured."""
     settings = {name: str(value) for name, value in case.settings.knobs.items()} | {
         "workers": str(case.loader_workers), "strategy": name_of(case.strategy), "devices": str(parts_of(case.strategy)),
+        "link": case.strategy.partition("@")[2],
     }  # fmt: skip
     return MeasuredArm(case.id, title, case.framework, case.settings.mode, settings)
 

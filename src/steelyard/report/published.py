@@ -305,6 +305,8 @@ def said(claim: Claim) -> str:
         return "better, no number"
     if claim.high is None:
         return f"over {_factor(claim.low)}"
+    if claim.low == claim.high == 1:
+        return "the same"
     if not claim.ordered:
         return f"within {_factor(claim.high)} either way"
     if claim.low == claim.high:

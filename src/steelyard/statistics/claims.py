@@ -23,7 +23,7 @@ MEAN, MAXIMUM = "mean over batches", "maximum over batches"
 
 RELATIONS = ("", "<", "<=", ">", "about", "range", "order", "equal", "ambiguous", "not given", "missing")
 """How to read a published value: as an exact value, a bound, an approximation or a range; "order": only which side is better;
-"equal": neither side is better."""
+"equal": neither side is better, which holds within `EQUAL`."""
 
 EQUAL = 1.02
 """A bound below this ratio, such as "nothing changes", is raised to it: verdicts ignore differences below 2 %, too."""
@@ -108,6 +108,8 @@ def claim(
         return {"order": Claim(None, None, ordered=True), "equal": Claim(1.0, 1.0, ordered=False)}.get(relation)
     if relation in ("not given", "missing") or speed_ratio(quantity, 1.0) is None:
         return None
+    if relation == "equal":
+        return Claim(1.0, 1.0, ordered=False)
     if relation in ("order", "ambiguous"):
         return Claim(None, None, ordered=True) if ordered else None
     if relation == "range":

@@ -11,6 +11,9 @@ if TYPE_CHECKING:
 KINDS = {"cpu": "CPU", "cuda": "NVIDIA GPU", "ascend": "Ascend NPU"}
 """Kind of device, as in the settings of a case -> its name in sentences."""
 
+TF32 = "TensorFloat-32"
+"""The number format of products on NVIDIA GPUs since 2020 that round float32 to 10 bits of mantissa (the knob `tf32`)."""
+
 RANDOM = "random data"
 """The name of the data of random batches."""
 
@@ -23,6 +26,9 @@ ANOTHER_DEVICE = "another kind of device"
 # These settings change scores, but not times.
 OF_SCORES = ("optimizer", "learning_rate", "momentum", "schedule", "epochs")
 WORDS = {"learning_rate": "learning rate"}
+ON, OFF = "on", "off"
+"""Whether a network was trained with dropout, as the knob of that name has it."""
+DROPOUT = {ON: "dropout", OFF: "no dropout"}
 
 
 ASKED = {
@@ -40,8 +46,8 @@ class Conditions:
     of the devices and the software, in words. batches: samples per step; several where a statement is about all of them.
     batch_of: `EACH` or `ALL` where a batch is said to be of each of several devices, or of all; empty: not stated.
     data: the data set, or `RANDOM`. sizes: of the network and its input, such as the length of sequences, by name; a list allows
-    each of its values. optimizer,
-    learning_rate (of the first step), momentum, schedule ("constant" or what it does), epochs: of trainings.
+    each of its values. optimizer, learning_rate (of the first step), momentum, schedule ("constant" or what it does), epochs: of
+    trainings. dropout: `ON` or `OFF`.
     assumed: names of fields, and of sizes, that the document does not state and that are assumed.
     """
 
@@ -59,6 +65,7 @@ class Conditions:
     momentum: float | None = None
     schedule: str = ""
     epochs: int = 0
+    dropout: str = ""
     assumed: tuple[str, ...] = ()
 
     def over(self, below: Conditions) -> Conditions:
@@ -84,7 +91,8 @@ class Conditions:
             **{name: f"{name} {_numbers(_list(value))}" for name, value in self.sizes.items()},
             "optimizer": self.optimizer, "learning_rate": _named("learning rate", self.learning_rate),
             "momentum": _named("momentum", self.momentum), "schedule": f"schedule {self.schedule}" if self.schedule else "",
-            "epochs": f"{self.epochs} epochs" if self.epochs else "", "versions": self.versions,
+            "epochs": f"{self.epochs} epochs" if self.epochs else "", "dropout": DROPOUT.get(self.dropout, ""),
+            "versions": self.versions,
         }  # fmt: skip
         return [text for name, text in known.items() if text and (name in self.assumed) == assumed]
 
@@ -123,7 +131,7 @@ def differences(
     if said is None:
         return (NOT_KEPT,)
     found = [_device(said, here), *_network(said, here, usual or {}), _batch(said, here, parts)]
-    found += [_plain("precision", said, here), _data(said, here)]
+    found += [_plain("precision", said, here), _data(said, here), _dropout(said, here)]
     found += [_plain(name, said, here) for name in OF_SCORES] if scores else []
     return tuple(filter(None, found))
 
@@ -170,6 +178,14 @@ def _data(said: Conditions, here: Conditions) -> str:
     if not said.data or here.data == said.data:
         return ""
     return RANDOM if here.data == RANDOM else f"{here.data} instead of {said.data}{_assumed('data', said)}"
+
+
+def _dropout(said: Conditions, here: Conditions) -> str:
+    """Return that one was with dropout and the other without; a record that does not say so was without."""
+    measured = here.dropout or OFF
+    if said.dropout in ("", measured):
+        return ""
+    return f"{DROPOUT[measured]} instead of {DROPOUT[said.dropout]}{_assumed('dropout', said)}"
 
 
 def _plain(name: str, said: Conditions, here: Conditions) -> str:
