@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 import recorded_trials
+from benchmarks import standstill as simulated
 
 from steelyard.host.counters import CpuTimes, Sample
 from steelyard.host.sampler import Sampler
@@ -206,3 +207,14 @@ def test_a_process_that_is_really_stopped_inside_a_block_is_noticed() -> None:
 
 def test_the_same_process_without_a_stop_is_not() -> None:
     assert not stood_still(trial(blocks_of_a_process(stopped_at=-1)))
+
+
+@pytest.mark.parametrize("bursts", [0.0, 0.03])
+def test_a_contender_that_waits_by_itself_gains_nothing(bursts: float) -> None:
+    """The rule before looked at the worker alone, and counted the rounds in which it had not waited."""
+    before, now = (
+        simulated.simulated(bursts, 0.1, rule, runs=40) for rule in (simulated.by_worker, simulated.by_machine)
+    )
+    assert before.bias < -2 * before.error
+    assert abs(now.bias) <= 2 * now.error
+    assert bool(now.repeated) is bool(bursts)

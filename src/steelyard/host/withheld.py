@@ -17,8 +17,8 @@ LATE_S = 0.05
 def withheld_s(samples: Sequence[Sample], start_ns: int, end_ns: int, pid: int = 0) -> float:
     """Return for how long, at most, others kept a process from computing between two readings of the monotonic clock, seconds.
 
-    CPU time that others took counts as if the process had waited for all of it, in the intervals between samples that
-    the given one touches, and only what exceeds the limits up to which a machine counts as undisturbed. `pid`: of the process, for
+    CPU time that others took counts as if the process had waited for all of it, in the intervals between samples that the given
+    one touches, and only what exceeds the limits up to which a machine counts as undisturbed. `pid`: of the process, to see
     whether it was stopped; 0: not known. Where nothing was sampled the result is 0.
     """
     total = 0.0

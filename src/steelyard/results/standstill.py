@@ -42,12 +42,15 @@ def standstill(trial: Trial, samples: Sequence[Sample] | None = None) -> Disturb
     return None
 
 
+def stillness(trial: Trial) -> float:
+    """Return for how long a worker stood still during counted blocks, whatever the reason, relative to the limit."""
+    lost_s = {source: sum(lost for _, lost in _losses(trial, source)) for source in _inputs(trial)}
+    return max((_severity(lost, _counted_s(trial, source)) for source, lost in lost_s.items()), default=0.0)
+
+
 def stood_still(trial: Trial) -> bool:
     """Return whether a worker stood still during counted blocks, whatever the reason."""
-    return any(
-        _severity(sum(lost for _, lost in _losses(trial, source)), _counted_s(trial, source)) > 1
-        for source in _inputs(trial)
-    )
+    return stillness(trial) > 1
 
 
 def is_standstill(reason: str) -> bool:
