@@ -11,7 +11,7 @@ import argparse
 import sys
 from dataclasses import dataclass
 from functools import partial
-from math import log1p
+from math import log1p, sqrt
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -53,7 +53,10 @@ class Shares:
 def rows(families: int = FAMILIES, file: Path = noises.RECORDED, seed: int = 20261129) -> list[Row]:
     """Return a row for each kind of noise: the share of families with any wrong word."""
     random = np.random.default_rng(seed)
-    return [_row(name, shares(random, families, noise, counts)) for name, noise, counts in kinds(file)]
+    return [
+        _row(name, shares(random, families, noise, counts), min(_families(families, count) for count in counts))
+        for name, noise, counts in kinds(file)
+    ]
 
 
 def kinds(file: Path) -> Iterator[tuple[str, Noise, tuple[int, ...]]]:
@@ -102,10 +105,12 @@ def _families(families: int, contenders: int) -> int:
     return max(100, families // FEWER) if contenders >= FEWER_FROM else families
 
 
-def _row(name: str, found: Shares) -> Row:
+def _row(name: str, found: Shares, families: int) -> Row:
     noisy = any(name == f"one contender {times:.0f} times as noisy" for times in NOISY)
     detail = f"wrongly different {found.different:.1%}, wrongly equal {found.equal:.1%}, at its own scatter"
-    limit = MOST_WRONG_IF_ONE_IS_NOISY if noisy else MOST_WRONG
+    most = MOST_WRONG_IF_ONE_IS_NOISY if noisy else MOST_WRONG
+    # What 5 % gives by chance in the fewest families of a table.
+    limit = round(max(most, 0.05 + 2.3 * sqrt(0.05 * 0.95 / families)), 4)
     return Row(f"any wrong word in a table, {name} (share)", found.either, limit, "at most", detail)
 
 

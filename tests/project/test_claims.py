@@ -6,12 +6,12 @@ import pytest
 from benchmarks import claims
 
 
-@pytest.mark.parametrize("claim", claims.CHEAP, ids=lambda claim: claim.sentence()[:40])
+@pytest.mark.parametrize("claim", claims.CHEAP, ids=range(len(claims.CHEAP)))
 def test_a_figure_that_is_cheap_to_compute_is_that_of_its_sentence(claim: claims.Cheap) -> None:
     assert claim.sentence() in claims.text_of(claim.file)
 
 
-@pytest.mark.parametrize("claim", claims.DEAR, ids=lambda claim: claim.sentence[:40])
+@pytest.mark.parametrize("claim", claims.DEAR, ids=range(len(claims.DEAR)))
 def test_a_figure_that_takes_long_names_a_command_that_there_is(claim: claims.Dear) -> None:
     assert claims.agrees(claim, claims.text_of(claim.file))
 
