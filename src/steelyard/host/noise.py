@@ -61,8 +61,8 @@ def summarise(
         seconds=seconds,
         samples=len(samples),
         steal_share=(last.cpu.steal_s - first.cpu.steal_s) / machine_s,
-        foreign_cores=_foreign_cores(first, last),
-        foreign_cores_worst=max(_foreign_cores(*pair) for pair in pairwise(samples)),
+        foreign_cores=foreign_cores_between(first, last),
+        foreign_cores_worst=max(foreign_cores_between(*pair) for pair in pairwise(samples)),
         own_cores=(last.own_s - first.own_s) / seconds,
         interrupt_cores=(last.cpu.interrupt_s - first.cpu.interrupt_s) / seconds,
         frequency_mhz=sum(frequencies) / len(frequencies) if frequencies else None,
@@ -118,7 +118,8 @@ def unequal_frequencies(intervals: list[HostNoise]) -> list[Disturbance]:
     return [Disturbance(change / FREQUENCY_CHANGE, reason)]
 
 
-def _foreign_cores(first: Sample, last: Sample) -> float:
+def foreign_cores_between(first: Sample, last: Sample) -> float:
+    """Return the work of other programs between two samples, cores."""
     seconds = max((last.at_ns - first.at_ns) / 1e9, 1e-9)
     busy_s = last.cpu.busy_s - first.cpu.busy_s
     return max(0.0, (busy_s - (last.own_s - first.own_s)) / seconds)

@@ -6,7 +6,7 @@ from steelyard.errors import UserError
 from steelyard.files import atomic, within
 from steelyard.report import comparing, model
 from steelyard.report.model import View
-from steelyard.results import record, round_results, searched, trials
+from steelyard.results import record, repeated, round_results, searched, trials
 from steelyard.results.quantities import STEP_TIME, Quantity
 from steelyard.results.searched import Searched
 
@@ -29,10 +29,12 @@ def view(folder: Path, quantity: Quantity = STEP_TIME) -> View:
     found, damaged = trials.read_all(folder)
     disturbances, wrong = record.read_rounds(folder)
     tried = _searched(folder, damaged)
+    cases = {group.name: [case.id for case in group.cases] for group in plan.groups}
     source = model.Source(
         name=folder.name, plan=plan, record=known, results=round_results.collect(found, certificates),
         certificates=certificates, quantity=quantity,
         disturbances=tuple(disturbances), folder=folder,
+        repeated=repeated.only_for_standstill(disturbances, found, cases),
     )  # fmt: skip
     comparisons = tuple(comparing.compare(source, each) for each in plan.groups if each.cases[0].task in quantity.tasks)
     reasons = warnings.find(comparisons, tuple(disturbances), source, [*damaged, *wrong])
@@ -41,6 +43,7 @@ def view(folder: Path, quantity: Quantity = STEP_TIME) -> View:
     redone = published.tables(source, comparisons)
     return model.View(
         folder.name, folder, known, quantity, comparisons, missing, tuple(disturbances), reasons, redone, tried,
+        source.repeated,
     )  # fmt: skip
 
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from steelyard.results.facts import Reused
     from steelyard.results.quantities import Quantity
     from steelyard.results.record import FrameworkFacts, Protocol, RunPlan, RunRecord, Skipped
+    from steelyard.results.repeated import Repeated
     from steelyard.results.round_results import RoundResults
     from steelyard.results.searched import Searched
     from steelyard.results.trials import Evaluation, Trial
@@ -212,7 +213,8 @@ class View:
     """All contents of a report.
 
     `missing`: the skipped cases of groups in which nothing could be measured. `published`: the entries of documents that the
-    study is compared with. `searched`: the settings that were tried before the rounds.
+    study is compared with. `searched`: the settings that were tried before the rounds. `repeated`: attempts at rounds that do
+    not count only because workers stood still.
     """
 
     name: str
@@ -225,6 +227,7 @@ class View:
     warnings: tuple[ResultWarning, ...]
     published: tuple[Table, ...] = ()
     searched: Searched | None = None
+    repeated: tuple[Repeated, ...] = ()
 
     @property
     def task(self) -> str:
@@ -234,7 +237,10 @@ class View:
 
 @dataclass(frozen=True)
 class Source:
-    """The sources of a view, all read from the run folder. `certificates`: by case id."""
+    """The sources of a view, all read from the run folder.
+
+    `certificates`: by case id. `repeated`: attempts at rounds that do not count only because workers stood still.
+    """
 
     name: str
     plan: RunPlan
@@ -244,6 +250,7 @@ class Source:
     quantity: Quantity
     disturbances: tuple[dict[str, Any], ...]
     folder: Path
+    repeated: tuple[Repeated, ...] = ()
 
 
 def location_of(quantity: Quantity, trials: tuple[Trial, ...], name: str) -> Location | None:

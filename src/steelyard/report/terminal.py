@@ -34,6 +34,7 @@ from steelyard.report.styles import styles
 from steelyard.report.words import said
 from steelyard.results.learning import courses
 from steelyard.results.quantities import OF_PHASES, PROCESS, STEP_TIME, in_task
+from steelyard.results.repeated import Repeated
 from steelyard.statistics.verdicts import Verdict
 
 COLOURS = {"certified": "green", "rejected": "bold red", "none": "yellow"}
@@ -256,6 +257,8 @@ def as_dict(view: View) -> dict[str, Any]:
         "missing": [asdict(each) for each in view.missing],
         "warnings": [asdict(warning) for warning in view.warnings], "folder": str(view.folder),
     }  # fmt: skip
+    if view.repeated:
+        found["repeated_for_standstill"] = [_repeated(each, view) for each in view.repeated]
     if view.searched:
         found["search"] = asdict(view.searched)
     if view.published:
@@ -265,6 +268,14 @@ def as_dict(view: View) -> dict[str, Any]:
         found["quantity"] = {**facts, "decision": said(formatting.RULE, view.task)}
     plain: dict[str, Any] = finite(found)
     return plain
+
+
+def _repeated(attempt: Repeated, view: View) -> dict[str, Any]:
+    titles = {each.case.id: each.title for comparison in view.comparisons for each in comparison.contenders}
+    return {
+        **_picked(attempt, "group", "round", "attempt"),
+        "contenders": [titles[key] for key in attempt.still if key in titles],
+    }
 
 
 def _published(table: published.Table) -> dict[str, Any]:

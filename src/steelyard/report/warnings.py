@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from steelyard.report import nodes
+from steelyard.report import nodes, repeated_rounds
 from steelyard.report.formatting import SHORT_INPUTS
 from steelyard.report.model import Comparison, Contender, Source, Speed
 from steelyard.report.notation import duration
@@ -44,7 +44,13 @@ KINDS = {
         "warning", "Measure them again while nothing else runs (--fresh): more rounds beside the same load do not help.",
     ),
     "RepeatedRounds": (
-        "note", "No action needed. A round is repeated for all contenders, and never because of its times.",
+        "note", "No action needed. A round is repeated for all contenders, and never because of its times alone.",
+    ),
+    "RepeatedForOne": (
+        "note", "No action needed: they were repeated for all contenders. Close other programs to repeat fewer.",
+    ),
+    "VerdictOfRepeatedRounds": (
+        "warning", "The verdict rests on which rounds were repeated. Measure again while nothing else runs (--fresh).",
     ),
     "LostNodes": ("note", "No action needed. A round is repeated as a whole on another node."),
     "LeftOutNodes": ("note", "The nodes that measured are equal. Measure the others in a run of their own."),
@@ -157,6 +163,7 @@ def find(
     found += [_warning("LeftOutNodes", RUN, sentence) for sentence in source.record.left_out]
     for comparison in comparisons:
         found += _scatter(comparison)
+        found += _repeated(comparison, source)
         found += _partings(comparison, source)
         for contender in comparison.contenders:
             found += _of_contender(comparison, contender, source)
@@ -174,17 +181,25 @@ def _warning(name: str, subject: str, sentence: str, advice: str = "") -> Result
 def _disturbed(disturbances: tuple[dict[str, Any], ...]) -> Iterator[ResultWarning]:
     counted = [line for line in disturbances if line["kept"] and line["reasons"]]
     lost = [line for line in disturbances if nodes.was_lost(line)]
-    repeated = sum(not line["kept"] for line in disturbances) - len(lost)
+    again = sum(not line["kept"] for line in disturbances) - len(lost)
     if counted:
         reasons = _in_ranges({reason for line in counted for reason in line["reasons"]})
         sentence = f"{_rounds(len(counted))} disturbed but still counted: {'; '.join(reasons)}."
         yield _warning("DisturbedRounds", MACHINE, sentence)
-    if repeated:
-        sentence = f"{_rounds(repeated)} repeated because the machine was disturbed."
+    if again:
+        sentence = f"{_rounds(again)} repeated because the machine was disturbed."
         yield _warning("RepeatedRounds", MACHINE, sentence)
     for line in lost:
         sentence = f"Round {line['round']} of {line['group']} was repeated because {'; '.join(line['reasons'])}."
         yield _warning("LostNodes", RUN, sentence)
+
+
+def _repeated(comparison: Comparison, source: Source) -> Iterator[ResultWarning]:
+    of_group = tuple(each for each in source.repeated if each.group == comparison.group)
+    for title, sentence in repeated_rounds.by_contender(comparison, of_group):
+        yield _warning("RepeatedForOne", f"{title} on {comparison.group}", sentence)
+    for changed in repeated_rounds.changed_verdicts(comparison, source, of_group):
+        yield _warning("VerdictOfRepeatedRounds", f"{changed.pair} on {comparison.group}", changed.sentence)
 
 
 def _shifted(comparisons: tuple[Comparison, ...], disturbances: tuple[dict[str, Any], ...]) -> Iterator[ResultWarning]:

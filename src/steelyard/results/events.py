@@ -35,9 +35,10 @@ class Block:
 
 @dataclass(frozen=True)
 class Hello:
-    """A process has started; `method` is the version of the method of measuring."""
+    """A process has started; `method` is the version of the method of measuring, `pid` its id on its machine, 0 if unknown."""
 
     method: int
+    pid: Count = 0
 
 
 @dataclass(frozen=True)

@@ -66,7 +66,7 @@ class Evaluation:
 
 @dataclass(frozen=True)
 class Trial:
-    """The complete record of one worker process; with several ranks, that of the first.
+    """The complete record of one worker process; with several ranks, that of the first. `pid`: its id; 0 if not recorded.
 
     `outputs`: fingerprints by batch and output, such as `inference1/logits`. `shapes`: of the batches, by epoch. `memory`: by
     phase, such as `import` or `counted`. `others`: the records of the other ranks; None if one of them cannot be used.
@@ -103,6 +103,7 @@ class Trial:
     watched: Watched | None = None
     end_check: EndCheck | None = None
     batch_checks: tuple[BatchCheck, ...] = ()
+    pid: int = 0
 
     @property
     def batch(self) -> int:
@@ -292,8 +293,8 @@ def replay(folder: Path, job: Job, events: Iterable[dict[str, Any]]) -> Trial:
     reduced: list[Reduced] = []
     for number, event in enumerate(events, 1):
         match checked(event, number):
-            case Hello(method):
-                found["method"] = method
+            case Hello(method, pid):
+                found |= {"method": method, "pid": pid}
             case Applied(applied, libraries):
                 found |= {"applied": applied, "libraries": libraries}
             case Phase(name, elapsed_ns, since_spawn_ns):

@@ -103,7 +103,7 @@ class PairEvidence:
 
     def _scales(self) -> list[tuple[Floats, Floats, Floats]]:
         """Return the pooled and the own (degrees of freedom, standard error of the mean, share of the error)."""
-        own = np.where((self.others_weight > 0) & (self.rounds >= _own_rounds(self.rounds.shape[-1])), OWN_SHARE, 0.0)
+        own = np.where((self.others_weight > 0) & (self.rounds >= own_rounds(self.rounds.shape[-1])), OWN_SHARE, 0.0)
         pooled = np.where(self.rounds >= 2, 1.0 - own, 0.0)
         counts = np.maximum(self.rounds, 1)
         return [
@@ -112,7 +112,7 @@ class PairEvidence:
         ]
 
 
-def _own_rounds(pairs: int) -> int:
+def own_rounds(pairs: int) -> int:
     """Return the number of rounds from which on the scatter of a pair itself may decide: 5 for 5 contenders, 7 for 12."""
     return max(OWN_ROUNDS, ceil(log(2 * max(pairs, 1) / BY_CHANCE, 4)))
 
