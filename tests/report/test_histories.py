@@ -80,9 +80,9 @@ def test_other_measuring_code_is_something_that_moved() -> None:
     assert found.lines[0].changes[0].moved == {"measuring code": ("c0de", "new0")}
 
 
-def test_two_slow_nights_are_no_change_and_three_are() -> None:
-    assert planted(place=28, change=1.3).lines[0].changes == ()
-    assert len(planted(place=27, change=1.3).lines[0].changes) == 1
+def test_three_slow_nights_are_no_change_and_four_are() -> None:
+    assert planted(place=27, change=1.3).lines[0].changes == ()
+    assert len(planted(place=26, change=1.3).lines[0].changes) == 1
 
 
 def test_only_points_of_one_line_are_compared_and_each_line_has_its_own_plot_or_trace() -> None:

@@ -24,17 +24,18 @@ KINDS = ("normal", "heavy tails", "slow outliers")
 def noise(kind: str, count: int, seed: int) -> Floats:
     """Return logarithms of the times of nights without a change, relative to their mean."""
     random = np.random.default_rng([seed, KINDS.index(kind), count])
-    drawn = {
-        "normal": lambda: random.normal(size=count),
-        "heavy tails": lambda: random.standard_t(3, count) / np.sqrt(3),
-        "slow outliers": lambda: random.exponential(size=count) - 1,
-    }[kind]()
-    return np.asarray(SCATTER * drawn, dtype=np.float64)
+    if kind == "normal":
+        return SCATTER * random.normal(size=count)
+    if kind == "heavy tails":
+        drawn: Floats = SCATTER / np.sqrt(3) * random.standard_t(3, count)
+        return drawn
+    return SCATTER * (random.exponential(size=count) - 1)
 
 
 def creep(count: int, start: int, weekly: float) -> Floats:
     """Return what nights of a creep add from the night `start` on: each week takes `weekly` times as long as the last."""
-    return np.maximum(0.0, np.arange(count) - float(start)) * log(weekly) / 7
+    days = np.arange(count, dtype=np.float64)
+    return np.where(days > start, (days - start) * log(weekly) / 7, 0.0)
 
 
 def looks(series: Floats, error: float = 0.05) -> Iterator[Course]:

@@ -25,6 +25,7 @@ from steelyard.report import (
     sections,
     setting_effects,
     shares,
+    trainings,
     tuned,
     warnings,
 )
@@ -184,7 +185,7 @@ def _print_trainings(console: Console, comparison: Comparison, among: Sequence[C
         console.print(Text(formatting.EPOCHS, style="bold"))
         shown = [each for each in columns.of_epochs(trained[0].case) if console.width >= each.width]
         console.print(_table(trained, comparison, "", shown))
-    found = learning.section(learning.of_all_seeds(comparison, among), styles([comparison])) if trained else None
+    found = learning.section(trainings.of_all_seeds(comparison, among), styles([comparison])) if trained else None
     if found and found.rows:
         console.print()
         of_seeds = f" of {len(found.seeds)} seeds" if len(found.seeds) > 1 else ""
@@ -194,8 +195,8 @@ def _print_trainings(console: Console, comparison: Comparison, among: Sequence[C
             table.add_row(Text(row.title, "bold"), *row.cells)
         console.print(table)
         console.print(Text(found.sentence, "bold"))
-        if found.otherwise:
-            console.print(Text(found.otherwise))
+        for sentence in filter(None, (found.otherwise, found.basis, found.note)):
+            console.print(Text(sentence))
 
 
 def _table(contenders: list[Contender], comparison: Comparison, source: str, shown: Sequence[Column]) -> Table:

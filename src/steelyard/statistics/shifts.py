@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 LOOKS = 365
 """Looks, such as nights of a year, that share the error: all of them together name a change that is none with this chance."""
-LEAST_LEVEL = 3
-"""Runs that a level has at least: one or two slow nights are no change, the newest ones neither."""
+LEAST_LEVEL = 4
+"""Runs that a level has at least: one to three slow nights are no change, the newest ones neither."""
 STABLE = 8
 """Runs of a level that others are compared with: more than one lucky week of nights."""
 MEMORY = 90
@@ -70,7 +70,11 @@ class Course:
 
 
 def course(
-    series: Sequence[float], error: float, days: Sequence[float] = (), accepted: int | None = None, looks: int = LOOKS
+    series: Sequence[float] | Floats,
+    error: float,
+    days: Sequence[float] = (),
+    accepted: int | None = None,
+    looks: int = LOOKS,
 ) -> Course:
     """Return how the level changed in a series of logarithms of times, in the order of the runs.
 
