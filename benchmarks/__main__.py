@@ -12,7 +12,7 @@ from rich.table import Table
 
 ALL = (
     "startup", "environments", "storage", "decisions", "turns", "effort", "fixed_protocol", "first_look", "preparation",
-    "workers", "implementations", "references", "ranks", "histories", "cluster", "daemons", "words",
+    "workers", "implementations", "references", "ranks", "histories", "curves", "cluster", "daemons", "words",
 )  # fmt: skip
 
 

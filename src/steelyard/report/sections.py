@@ -8,6 +8,7 @@ from steelyard.report import (
     ceiling,
     choosing,
     communication,
+    confusion,
     costs,
     exchange,
     explained,
@@ -122,6 +123,7 @@ def workload(comparison: Comparison, styles: dict[str, Style], among: Sequence[C
         staleness.figure(comparison, styles),
         costs.start(comparison),
         costs.memory(comparison, styles),
+        *confusion.plots(comparison),
     ]
     verdict, shown = inputs.get(comparison.primary, nothing), [figure for figure in figures if figure]
     trained = [each for each in comparison.contenders if each.trains_epochs]

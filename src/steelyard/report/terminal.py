@@ -33,6 +33,7 @@ from steelyard.report.columns import Column
 from steelyard.report.model import Comparison, Contender, View, location_of
 from steelyard.report.styles import styles
 from steelyard.report.words import said
+from steelyard.results import confusions
 from steelyard.results.learning import courses
 from steelyard.results.quantities import OF_PHASES, PROCESS, STEP_TIME, in_task
 from steelyard.statistics.verdicts import Verdict
@@ -390,6 +391,8 @@ def _contender(comparison: Comparison, contender: Contender) -> dict[str, Any]:
         found["profile_quantities"] = {name: asdict(each) for name, each in levels.items() if each}
     if contender.graphs or contender.no_graph:
         found["graph"] = graphs.as_dict(contender)
+    if (matrix := confusions.matrix(contender.trials)) is not None:
+        found["confusion"] = matrix.tolist()
     if contender.trains_epochs:
         found["trainings"] = [asdict(each) for each in courses(contender.trials)]
     if comparison.quantity is not STEP_TIME:
