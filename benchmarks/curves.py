@@ -1,4 +1,4 @@
-"""How often intervals of trainings hold their truth, in simulated trainings: shares that have arrived, medians, learning curves."""
+"""How often intervals over trainings hold their truth, simulated: shares that have arrived, medians, learning curves."""
 
 from __future__ import annotations
 
