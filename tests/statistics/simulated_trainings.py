@@ -46,7 +46,7 @@ class Truth:
 
     def median_score(self, epoch: int) -> float:
         """Return the median score of all trainings after an epoch: that of the median training."""
-        return 1 - (1 - THRESHOLD) ** (epoch / self.median_epochs)
+        return float(1 - (1 - THRESHOLD) ** (epoch / self.median_epochs))
 
 
 def covers_share(truth: Truth, seeds: int, rounds: int, count: int) -> float:

@@ -49,10 +49,10 @@ class Learning:
     rows: list[Arrivals]
     figures: list[Figure]
     seeds: tuple[int, ...]
-    basis: str
-    note: str = ""
     sentence: str = ""
     otherwise: str = ""
+    basis: str = ""
+    note: str = ""
 
 
 def section(comparisons: Sequence[Comparison], styles: dict[str, Style]) -> Learning | None:
@@ -72,11 +72,11 @@ def section(comparisons: Sequence[Comparison], styles: dict[str, Style]) -> Lear
         drawn += [_curves(first, scored, score, unit) for unit in UNITS]
         drawn += [_arrived(first.group, scored, score, threshold) for threshold in first.thresholds]
     if not scored or not first.thresholds:
-        return Learning([], [], drawn, seeds, basis)
+        return Learning([], [], drawn, seeds, basis=basis)
     sentences = thresholds.answer(scored, first.thresholds, score)
     return Learning(
-        thresholds.headings(score, first.thresholds), thresholds.rows(scored, first.thresholds), drawn, seeds, basis,
-        thresholds.note(scored), *sentences,
+        thresholds.headings(score, first.thresholds), thresholds.rows(scored, first.thresholds), drawn, seeds, *sentences, basis,
+        thresholds.note(scored),
     )  # fmt: skip
 
 
