@@ -12,7 +12,8 @@ from rich.table import Table
 
 ALL = (
     "startup", "environments", "storage", "decisions", "turns", "waits", "effort", "fixed_protocol", "first_look", "preparation",
-    "workers", "implementations", "references", "ranks", "histories", "cluster", "daemons", "words", "standstill", "claims",
+    "workers", "implementations", "references", "ranks", "histories", "curves", "cluster", "daemons", "words", "standstill",
+    "claims",
 )  # fmt: skip
 
 

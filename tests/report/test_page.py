@@ -122,7 +122,18 @@ def test_every_plot_has_a_title_a_description_and_data(rendered):
         assert len(holder.attributes["aria-label"]) > 30
         assert drawn[holder.attributes["data-figure"]]["data"]
     kinds = {name.partition("/")[0] for name in drawn}
-    assert kinds == {"ratios", "steps", "rounds", "losses", "start", "job length", "trade-off", "memory", "machine"}
+    assert kinds == {
+        "ratios",
+        "steps",
+        "rounds",
+        "losses",
+        "start",
+        "job length",
+        "trade-off",
+        "memory",
+        "machine",
+        "confusion",
+    }
 
 
 def test_table_cells_are_associated_with_their_headings(rendered):

@@ -233,6 +233,8 @@ GROUPS: dict[str, dict[str, list[Argument]]] = {
         _value("--fail-if-slower", "SHARE", "end with exit code 1 if a contender became slower by more, such as 5%%",
                type=values.share),
         _value("--since", "DAY", "leave out the runs before this day, such as 2026-11-01", type=values.day),
+        _value("--accept", "DAY", "take the level of this day as normal: nothing is compared with a level before it",
+               type=values.accepted_day),
         RUNS,
         _value("--store", "URL", "read a shared store instead of the folder of runs: postgresql://HOST/DATABASE"),
         _flag("--json", "print the lines and their changes as JSON; no page is written"),

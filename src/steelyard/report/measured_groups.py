@@ -10,11 +10,11 @@ from steelyard.report import (
     comparing,
     formatting,
     graphs,
-    learning,
     measured_settings,
     scaling,
     scores,
     shares,
+    trainings,
     yardstick,
 )
 from steelyard.report.beside import MeasuredArm, MeasuredGroup
@@ -121,7 +121,7 @@ def scored(quantity: str, comparisons: Sequence[Comparison], group: Callable[[st
     """Return the scores of trainings: one group for all seeds, named after the first."""
     found = []
     for comparison in comparisons:
-        if not (same := learning.of_all_seeds(comparison, comparisons)):
+        if not (same := trainings.of_all_seeds(comparison, comparisons)):
             continue
         known = scores.OverSeeds(quantity, same)
         meant = {each.case.id: each for each in _meant(comparison)}

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
-from steelyard.report import formatting, learning
+from steelyard.report import formatting, thresholds
 from steelyard.report.formatting import NO_VALUE
 from steelyard.report.notation import duration
 from steelyard.report.scaling import OTHER, SAME, alike, computation, is_shown, ratio_of, spread_of
@@ -107,7 +107,7 @@ def _learning(comparison: Comparison, *both: Contender) -> dict[str, Any]:
     last = [_last(one, score) for one in trained]
     if not all(map(math.isfinite, last)):
         return {}
-    for threshold in reversed(learning.by_difficulty(score, comparison.thresholds)):
+    for threshold in reversed(thresholds.by_difficulty(score, comparison.thresholds)):
         learnt = tuple(_learnt(one, score, threshold) for one in trained)
         if any(each.epoch is not None for each in learnt):
             return {"score": score, "threshold": threshold, "learnt": learnt}
@@ -118,7 +118,8 @@ def _learnt(trained: Sequence[Course], score: str, threshold: float) -> Learnt:
     seconds, epochs = (
         survival.share_arrived([each.reaches(threshold, unit) for each in trained]) for unit in SECONDS_AND_EPOCHS
     )
-    return Learnt(_last(trained, score), seconds.median, epochs.median, seconds.arrived)
+    second, epoch = (each.median.latest if each.median else None for each in (seconds, epochs))
+    return Learnt(_last(trained, score), second, epoch, seconds.arrived)
 
 
 def _last(trained: Sequence[Course], score: str) -> float:
@@ -142,9 +143,9 @@ def _cells(each: Beside) -> list[str]:
     found = [each.contender.title, each.waiting.case.strategy, _speed(each)]
     if not each.learnt:
         return found
-    threshold = NO_VALUE if each.threshold is None else learning.shown(each.score, each.threshold)
+    threshold = NO_VALUE if each.threshold is None else thresholds.shown(each.score, each.threshold)
     when = [NO_VALUE if each.threshold is None else _when(one) for one in each.learnt]
-    return [*found, threshold, *when, *(learning.shown(each.score, one.last) for one in each.learnt)]
+    return [*found, threshold, *when, *(thresholds.shown(each.score, one.last) for one in each.learnt)]
 
 
 def line(each: Beside) -> str:
@@ -159,9 +160,9 @@ def line(each: Beside) -> str:
         return found
     own, other = each.learnt
     if each.threshold is not None:
-        threshold = f"{each.score[:1].upper()}{each.score[1:]} {learning.shown(each.score, each.threshold)}"
+        threshold = f"{each.score[:1].upper()}{each.score[1:]} {thresholds.shown(each.score, each.threshold)}"
         found += f" {threshold} {_when(own)}, with {waiting} {_when(other)}."
-    last, its = (learning.shown(each.score, one.last) for one in each.learnt)
+    last, its = (thresholds.shown(each.score, one.last) for one in each.learnt)
     return f"{found} At the end {last}, with {waiting} {its}."
 
 
@@ -172,7 +173,7 @@ def _speed(each: Beside) -> str:
 def _when(learnt: Learnt) -> str:
     if learnt.seconds is None or learnt.epoch is None:
         return "in fewer than half of its trainings" if learnt.arrived else "never"
-    return f"after {duration(learnt.seconds * 1e9)} (epoch {learnt.epoch:g})"
+    return f"by {duration(learnt.seconds * 1e9)} (epoch {learnt.epoch:g})"
 
 
 def as_dict(each: Beside, name: Callable[[Contender], str]) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from steelyard.report import (
     ceiling,
     choosing,
     communication,
+    confusion,
     costs,
     exchange,
     explained,
@@ -25,6 +26,7 @@ from steelyard.report import (
     shares,
     stability,
     staleness,
+    trainings,
 )
 from steelyard.report.ceiling import Ceiling
 from steelyard.report.columns import Column, of_epochs, of_phases, ranked_by
@@ -121,6 +123,7 @@ def workload(comparison: Comparison, styles: dict[str, Style], among: Sequence[C
         staleness.figure(comparison, styles),
         costs.start(comparison),
         costs.memory(comparison, styles),
+        *confusion.plots(comparison),
     ]
     verdict, shown = inputs.get(comparison.primary, nothing), [figure for figure in figures if figure]
     trained = [each for each in comparison.contenders if each.trains_epochs]
@@ -128,7 +131,7 @@ def workload(comparison: Comparison, styles: dict[str, Style], among: Sequence[C
     columns = of_epochs(trained[0].case) if trained else ()
     spread, exchange_of_ranks = scaling_table.section(comparison, among), communication.section(comparison)
     all_of_run = among or [comparison]
-    curves = learning.section(learning.of_all_seeds(comparison, all_of_run), styles)
+    curves = learning.section(trainings.of_all_seeds(comparison, all_of_run), styles)
     effects = setting_effects.section(comparison)
     answers = [*spread.in_short, *spread.of_not_waiting] if spread else []
     answers += effects.in_short if effects else []

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 
 from steelyard.report.formatting import ONE_PROCESS
 from steelyard.report.formatting import headline as headline_of
-from steelyard.report.learning import Learning, same_but_seed
+from steelyard.report.learning import Learning
 from steelyard.report.model import Comparison
+from steelyard.report.trainings import same_but_seed
 
 
 @dataclass(frozen=True)

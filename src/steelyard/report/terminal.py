@@ -25,6 +25,7 @@ from steelyard.report import (
     sections,
     setting_effects,
     shares,
+    trainings,
     tuned,
     warnings,
 )
@@ -32,6 +33,7 @@ from steelyard.report.columns import Column
 from steelyard.report.model import Comparison, Contender, View, location_of
 from steelyard.report.styles import styles
 from steelyard.report.words import said
+from steelyard.results import confusions
 from steelyard.results.learning import courses
 from steelyard.results.quantities import OF_PHASES, PROCESS, STEP_TIME, in_task
 from steelyard.results.repeated import Repeated
@@ -185,7 +187,7 @@ def _print_trainings(console: Console, comparison: Comparison, among: Sequence[C
         console.print(Text(formatting.EPOCHS, style="bold"))
         shown = [each for each in columns.of_epochs(trained[0].case) if console.width >= each.width]
         console.print(_table(trained, comparison, "", shown))
-    found = learning.section(learning.of_all_seeds(comparison, among), styles([comparison])) if trained else None
+    found = learning.section(trainings.of_all_seeds(comparison, among), styles([comparison])) if trained else None
     if found and found.rows:
         console.print()
         of_seeds = f" of {len(found.seeds)} seeds" if len(found.seeds) > 1 else ""
@@ -195,8 +197,8 @@ def _print_trainings(console: Console, comparison: Comparison, among: Sequence[C
             table.add_row(Text(row.title, "bold"), *row.cells)
         console.print(table)
         console.print(Text(found.sentence, "bold"))
-        if found.otherwise:
-            console.print(Text(found.otherwise))
+        for sentence in filter(None, (found.otherwise, found.basis, found.note)):
+            console.print(Text(sentence))
 
 
 def _table(contenders: list[Contender], comparison: Comparison, source: str, shown: Sequence[Column]) -> Table:
@@ -400,6 +402,8 @@ def _contender(comparison: Comparison, contender: Contender) -> dict[str, Any]:
         found["profile_quantities"] = {name: asdict(each) for name, each in levels.items() if each}
     if contender.graphs or contender.no_graph:
         found["graph"] = graphs.as_dict(contender)
+    if (matrix := confusions.matrix(contender.trials)) is not None:
+        found["confusion"] = matrix.tolist()
     if contender.trains_epochs:
         found["trainings"] = [asdict(each) for each in courses(contender.trials)]
     if comparison.quantity is not STEP_TIME:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import permutations
-from math import exp, fsum, log
+from math import exp, fsum, inf, log
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -28,11 +28,28 @@ def combined(costs: Mapping[str, Rounds], weights: Mapping[str, float]) -> dict[
     `costs` and `weights` are by goal; weights are above zero. Only rounds that have every cost count.
     """
     common = set.intersection(*(set(costs[goal]) for goal in weights))
-    total = fsum(weights.values())
-    return {
-        number: exp(fsum(weight * log(costs[goal][number]) for goal, weight in weights.items()) / total)
-        for number in sorted(common)
-    }
+    return {number: _mean({goal: costs[goal][number] for goal in weights}, weights) for number in sorted(common)}
+
+
+def combined_bounds(
+    bounds: Mapping[str, Mapping[int, tuple[float, float]]], weights: Mapping[str, float]
+) -> dict[int, tuple[float, float]]:
+    """Return the least and the largest cost of several goals as one, from those of each goal, which may be 0 and infinite."""
+    common = set.intersection(*(set(bounds[goal]) for goal in weights))
+    found = {}
+    for number in sorted(common):
+        least, largest = ({goal: bounds[goal][number][end] for goal in weights} for end in (0, 1))
+        found[number] = (_mean(least, weights), _mean(largest, weights))
+    return found
+
+
+def _mean(costs: Mapping[str, float], weights: Mapping[str, float]) -> float:
+    """Return the weighted geometric mean; 0 if a cost is 0, infinite if one is."""
+    if not all(costs.values()):
+        return 0.0
+    if inf in costs.values():
+        return inf
+    return exp(fsum(weight * log(costs[goal]) for goal, weight in weights.items()) / fsum(weights.values()))
 
 
 def probabilities(costs: Mapping[str, Rounds], leader: str, draws: int = DRAWS, seed: int = 1) -> dict[str, float]:
