@@ -38,14 +38,18 @@ def _lists(*names: str) -> tuple[Shown, ...]:
     return tuple(_shown(name, found[name]) for name in names or found)
 
 
+def _explained(run: str) -> tuple[Shown, ...]:
+    return _shown("explain", f"explain --run {run}"), _shown("explain-json", f"explain --run {run} --json")
+
+
 KINDS: dict[str, Kind] = {
     "training": Kind(
-        quantities=("peak memory", "first-step time", "throughput"),
+        quantities=("peak memory", "first step", "throughput"),
         more=(
-            _shown("advise-weighted", "advise training --for speed=2 --for memory --for maintained"),
-            _shown("advise-steps", "advise training --for short-jobs --steps 1000"),
-            _shown("advise-json", "advise training --json"),
-            _shown("advise-wrong", "advise training --for sped"),
+            _shown("advise-weighted", "advise --run training --for speed=2 --for memory --for maintained"),
+            _shown("advise-steps", "advise --run training --for short-jobs --steps 1000"),
+            _shown("advise-json", "advise --run training --json"),
+            _shown("advise-wrong", "advise --run training --for sped"),
             _shown("compare-contenders", "compare fake dummy --run training"),
             _shown("compare-contenders-json", "compare fake dummy --run training --json"),
             _shown("report-wrong", "report traning"),
@@ -53,22 +57,36 @@ KINDS: dict[str, Kind] = {
         ),
     ),
     "inference": Kind(
-        quantities=("latency p99", "first-step time", "peak memory"),
-        more=(_shown("advise-latency", "advise inference --for latency"),),
+        quantities=("latency p99", "first step", "peak memory"),
     ),
     "sweep": Kind(),
     "largest-batch": Kind(),
     "largest-batches": Kind(),
     "strategies": Kind(quantities=("peak memory",)),
     "link-speed": Kind(),
-    "profiles": Kind(),
-    "explained": Kind(),
+    "profiles": Kind(more=_explained("profiles")),
+    "explained": Kind(more=_explained("explained")),
     "graphs": Kind(),
-    "limits": Kind(quantities=("energy",)),
-    "job-length": Kind(more=(_shown("advise-epochs", "advise job-length --for short-jobs --epochs 3"),)),
+    "limits": Kind(),
+    "job-length": Kind(more=(_shown("advise-epochs", "advise --run job-length --for short-jobs --epochs 3"),)),
     "many": Kind(),
-    "left-out": Kind(),
-    "retired": Kind(more=(_shown("advise-conditions", "advise retired --for speed --for exchange --for maintained"),)),
+    "left-out": Kind(
+        more=(
+            _shown(
+                "compare-uncertified", "compare fake/scripted,step_us=10000 fake/scripted,step_us=11000 --run left-out"
+            ),
+            _shown("compare-ambiguous", "compare fake dummy --run left-out"),
+            _shown("compare-unknown", "compare fake/scripted,step_us=10000 dumy --run left-out"),
+            _shown("advise-any", "advise --run left-out --for speed --any"),
+        ),
+    ),
+    "retired": Kind(
+        more=(
+            _shown("advise-conditions", "advise --run retired --for speed --for exchange --for maintained"),
+            _shown("advise-any", "advise --run retired --any"),
+            _shown("advise-json", "advise --run retired --json"),
+        )
+    ),
     "unavailable": Kind(),
     "alone": Kind(),
     "nothing": Kind(),
@@ -82,6 +100,28 @@ KINDS: dict[str, Kind] = {
             *_lists(),
         ),
     ),
+    **{name: Kind() for name in ("search", "ranks", "faults", "exported", "memory", "learning", "diverged")},
+    "epochs": Kind(
+        quantities=("total time",),
+        more=(
+            _shown("advise-accuracy", "advise --run epochs --for accuracy-in-time --threshold 0.5"),
+            _shown("advise-never", "advise --run epochs --for accuracy-in-time --threshold 0.9999"),
+        ),
+    ),
+    "frameworks": Kind(more=_explained("frameworks")),
+    **{
+        name: Kind()
+        for name in (
+            "close",
+            "equal",
+            "uncertified",
+            "searches",
+            "documents-of-scores",
+            "documents-of-batches",
+            "documents-of-graphs",
+            "without-numbers",
+        )
+    },
     "documents": Kind(),
     "documents-quick": Kind(),
     "documents-apart": Kind(),
@@ -93,7 +133,11 @@ KINDS: dict[str, Kind] = {
         more=(
             *(_shown(f"compare-{width}", "compare after before", width) for width in WIDTHS),
             _shown("compare-json", "compare after before --json"),
-            _shown("compare-memory", "compare after before --quantity", 120),
+            _shown("compare-throughput", "compare after before --quantity throughput"),
+            _shown("compare-elsewhere", "compare before elsewhere --anyway"),
+            _shown("compare-elsewhere-refused", "compare before noisy elsewhere"),
+            _shown("compare-noisy", "compare before noisy"),
+            _shown("compare-anyway", "compare after inferred --anyway"),
             _shown("compare-refused", "compare after inferred"),
         ),
     ),
@@ -101,7 +145,12 @@ KINDS: dict[str, Kind] = {
         has_run=False,
         more=(
             *(
-                _shown(f"compare-{width}", "compare run-aaaa run-bbbb run-cccc run-dddd --output machines.html", width, *pages)
+                _shown(
+                    f"compare-{width}",
+                    "compare run-aaaa run-bbbb run-cccc run-dddd --output machines.html",
+                    width,
+                    *pages,
+                )
                 for width, pages in ((80, ()), (120, ("machines.html",)), (200, ()))
             ),
             _shown("compare-json", "compare run-aaaa run-bbbb run-cccc run-dddd --json"),
@@ -134,7 +183,7 @@ def commands_of(kind: str) -> list[Shown]:
 def _of_run(run: str, known: Kind) -> list[Shown]:
     shown = [_shown(f"report-{width}", f"report {run}", width, *(f"runs/{run}/report.html" for _ in range(width == 120)))
              for width in WIDTHS]  # fmt: skip
-    shown += [_shown("report", f"report {run} --json"), _shown("advise", f"advise {run}")]
+    shown += [_shown("report", f"report {run} --json"), _shown("advise", f"advise --run {run}")]
     for quantity in known.quantities:
         name = quantity.replace(" ", "-")
         arguments = ("report", run, "--quantity", quantity)

@@ -16,7 +16,8 @@ BLOCKS = {
 # What stands before the text of an element.
 SIGNS = {**{tag: f"{sign} " for tag, sign in HEADINGS.items()}, "li": "- ", "summary": "[fold] ", "caption": "[table] ",
          "figcaption": "[caption] ", "title": "[title] ", "dd": "  = "}  # fmt: skip
-UNSEEN = {"script", "style"}
+# What is not shown; and headings of columns that a narrow screen repeats in every cell.
+UNSEEN, REPEATED = {"script", "style"}, "label-in-card"
 CELLS = {"td", "th"}
 EMPTY = {"meta", "br", "link", "img", "input", "hr", "wbr"}
 # Texts that an element has besides its content: for those who cannot see it, or when a pointer rests on it.
@@ -34,14 +35,17 @@ class _Reader(HTMLParser):
     def __init__(self) -> None:
         super().__init__()
         self.lines: list[str] = []
-        self._text, self._sign, self._indent, self._unseen, self._in_row = "", "", 0, 0, False
+        self._text, self._sign, self._indent, self._in_row = "", "", 0, False
+        self._open: list[bool] = []  # of each open element: whether its text is left out
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if tag in UNSEEN:
-            self._unseen += 1
+        attributes = {name: value or "" for name, value in attrs}
+        if tag not in EMPTY:
+            self._open.append(tag in UNSEEN or REPEATED in attributes.get("class", ""))
+        if any(self._open):
+            return
         if tag in BLOCKS and not (self._in_row and tag != "tr"):
             self.flush()
-        attributes = {name: value or "" for name, value in attrs}
         if tag == "tr":
             self._in_row = True
         if tag in CELLS and self._text.strip():
@@ -70,8 +74,11 @@ class _Reader(HTMLParser):
             self._text += f"[to {attributes.get('href', '')}] "
 
     def handle_endtag(self, tag: str) -> None:
-        if tag in UNSEEN:
-            self._unseen -= 1
+        left_out = any(self._open)
+        if tag not in EMPTY:
+            self._open.pop()
+        if left_out:
+            return
         if tag == "button":
             self._text += "_"
         if tag == "tr":
@@ -83,7 +90,7 @@ class _Reader(HTMLParser):
             self._indent -= 1
 
     def handle_data(self, data: str) -> None:
-        if not self._unseen:
+        if not any(self._open):
             self._text += data
 
     def flush(self) -> None:
@@ -111,18 +118,25 @@ def text_of(page: str) -> str:
 def figures_of(page: str) -> str:
     """Return the data and the layout of all figures of a page as text, one property on a line."""
     holder = re.search(r'<script[^>]*id="figures"[^>]*>(.*?)</script>', page, re.DOTALL)
-    lines: list[str] = []
-    for figure in json.loads(holder[1]) if holder else []:
-        lines.append(f"== {figure['name']}")
-        for number, trace in enumerate(figure["data"]):
-            lines += _properties(f"data[{number}]", trace)
-        lines += _properties("layout", figure["layout"])
-        rest = {name: value for name, value in figure.items() if name not in ("name", "data", "layout")}
-        lines += _properties("more", rest) if rest else []
-    return "\n".join(lines) + "\n" if lines else ""
+    figures = {each["name"]: _lines(each) for each in json.loads(holder[1])} if holder else {}
+    shared = [line for line in next(iter(figures.values()), []) if all(line in lines for lines in figures.values())]
+    found = ["== every figure", *shared]
+    for name, lines in figures.items():
+        found += [f"== {name}", *(line for line in lines if line not in shared)]
+    return "\n".join(found) + "\n" if figures else ""
+
+
+def _lines(figure: dict[str, Any]) -> list[str]:
+    """Return the properties of a figure."""
+    parts = {f"data[{number}]": trace for number, trace in enumerate(figure["data"])}
+    parts["layout"] = figure["layout"]
+    parts |= {name: value for name, value in figure.items() if name not in ("name", "data", "layout")}
+    return [line for name, part in parts.items() for line in _properties(name, part)]
 
 
 def _properties(path: str, value: Any) -> list[str]:
+    if isinstance(value, dict) and value and not any(isinstance(each, dict | list) for each in value.values()):
+        return [f"{path}: {', '.join(f'{name} {_plain(each)}' for name, each in value.items())}"]
     if isinstance(value, dict) and value:
         return [line for name, each in value.items() for line in _properties(f"{path}.{name}", each)]
     if isinstance(value, list) and any(isinstance(each, dict) for each in value):

@@ -10,19 +10,22 @@ import tempfile
 from pathlib import Path
 
 import golden_archives
-from golden_scripted import MAKERS
+from golden_measured import MAKERS as MEASURED
+from golden_scripted import MAKERS as SCRIPTED
 
+MAKERS = {**SCRIPTED, **MEASURED}
 REPOSITORY = Path(__file__).resolve().parents[2]
 TEXTS = {".json", ".jsonl", ".log", ".txt", ".toml"}
 
 
 def record(names: list[str]) -> None:
-    """Make and pack the runs of these kinds, or of all."""
-    for name in names or MAKERS:
+    """Make and pack the runs of these kinds, or of all that need no real framework."""
+    for name in names or [name for name in MAKERS if name != "frameworks"]:
         base = Path(tempfile.mkdtemp(prefix="golden-"))
         kept = {**os.environ}
         try:
             os.environ |= {"STEELYARD_STATE": str(base / "state"), "STEELYARD_CACHE": str(base / "cache")}
+            (base / "cache").mkdir()
             MAKERS[name](base)
             shutil.rmtree(base / "cache", ignore_errors=True)
             shutil.rmtree(base / "state", ignore_errors=True)
@@ -37,7 +40,13 @@ def record(names: list[str]) -> None:
 
 def _scrub(root: Path) -> None:
     """Replace what belongs to the machine that makes a record: paths, the name of the host."""
-    known = {str(root): "/golden", str(REPOSITORY): "/steelyard", sys.prefix: "/venv", sys.base_prefix: "/python", str(Path.home()): "/user"}
+    known = {
+        str(root): "/golden",
+        str(REPOSITORY): "/steelyard",
+        sys.prefix: "/venv",
+        sys.base_prefix: "/python",
+        str(Path.home()): "/user",
+    }
     for path in root.rglob("*"):
         if path.is_file() and path.suffix in TEXTS:
             text = path.read_text(encoding="utf-8")

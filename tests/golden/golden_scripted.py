@@ -9,19 +9,22 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from unittest import mock
 
-from recorded import MACHINE, Script, options, write_run
+import golden_archives
+from recorded import MACHINE, Script, options, unstated, write_run
 from recorded_profiles import write_profile
 from recorded_trials import write_graph
 from test_graph_page import RULES as GRAPH_RULES
 from test_graph_page import STAGES, WANTED
 
 from steelyard.host import links
-from steelyard.plan import resolve, spreading
+from steelyard.plan import resolve, spreading, studies
 from steelyard.plan.options import Options
 from steelyard.published.gathering import gather
 from steelyard.published.held import Held
 from steelyard.results import communication as exchanged
 from steelyard.results import record
+from steelyard.statistics import scores
+from steelyard.statistics.conditions import Conditions
 from steelyard_worker import protocol
 
 if TYPE_CHECKING:
@@ -66,10 +69,16 @@ def _json(path: Path, change: Callable[[dict[str, Any]], object]) -> None:
 
 def training(root: Path) -> None:
     """Fake is faster than Dummy by a fifth, on both inputs; a spike, memory by phase, a first step that takes long."""
-    phases = {"import": 100 * 2**20, "build": 150 * 2**20, "first step": 280 * 2**20, "steps": 310 * 2**20}
+    phases = {
+        "import": 100 * 2**20,
+        "build": 150 * 2**20,
+        "first-step": 280 * 2**20,
+        "warm-up": 300 * 2**20,
+        "counted": 310 * 2**20,
+    }
     scripts = {
         "fake": Script(10.0, memory=phases, first_step_ms=900.0),
-        "dummy": Script(12.0, spike=4.0, memory={**phases, "steps": 400 * 2**20}, warnings=("no-steady-state",)),
+        "dummy": Script(12.0, spike=4.0, memory={**phases, "counted": 400 * 2**20}, warnings=("no-steady-state",)),
     }
     written(root, "training", scripts, sources=("pipeline", "cached"))
 
@@ -110,7 +119,11 @@ def _ranks_recorded(folder: Path) -> None:
         for rank in range(1, int(parts or 1)) if (home / protocol.SAMPLES).exists() else ():
             (home / f"rank{rank}").mkdir()
             shutil.copy(home / protocol.SAMPLES, home / f"rank{rank}" / protocol.SAMPLES)
-            kept = [each for each in (home / protocol.EVENTS).read_text().splitlines(keepends=True) if '"evaluated"' not in each]
+            kept = [
+                each
+                for each in (home / protocol.EVENTS).read_text().splitlines(keepends=True)
+                if '"evaluated"' not in each
+            ]
             (home / f"rank{rank}" / protocol.EVENTS).write_text("".join(kept))
 
 
@@ -133,14 +146,20 @@ def _all_reduce(folder: Path, strategy: str, *milliseconds: float) -> None:
     variant = next(each for each in record.read(folder).plan.variants if each.case.strategy == strategy)
     home = exchanged.folder_of(folder, variant.file_name)
     (home / "rank1").mkdir(parents=True)
-    job = next(path for path in folder.glob("trials/*/job.json") if json.loads(path.read_text())["case"]["strategy"] == strategy)
+    job = next(
+        path
+        for path in folder.glob("trials/*/job.json")
+        if json.loads(path.read_text())["case"]["strategy"] == strategy
+    )
     shutil.copy(job, home / "job.json")
     lines = [
         {"event": "all-reduce", "collective": "scripted mean", "phase": "counted", "bytes": 108, "processes": 2, "calls": 10,
          "elapsed_ns": round(1e7 * each), "sent_bytes": 240}
         for each in milliseconds
     ]  # fmt: skip
-    text = "".join(json.dumps({"v": protocol.VERSION, "t_ns": 0, **each}) + "\n" for each in [*lines, {"event": "done"}])
+    text = "".join(
+        json.dumps({"v": protocol.VERSION, "t_ns": 0, **each}) + "\n" for each in [*lines, {"event": "done"}]
+    )
     for rank in (home, home / "rank1"):
         (rank / protocol.EVENTS).write_text(text)
 
@@ -170,7 +189,9 @@ def link_speed(root: Path) -> None:
     times = {"single": 15.0, "copies:2@1gbit": 12.0, "copies:2@100mbit": 40.0, "copies:2": 10.0, "alone": 9.0}
     scripts = {name: Script(time, passed=None if name == "alone" else True, **QUICK) for name, time in times.items()}
     wanted = options(
-        frameworks=("fake",), strategies=("single:1", "copies:2", "copies:2@100mbit", "copies:2@1gbit", "alone:2"), threads=(1,)
+        frameworks=("fake",),
+        strategies=("single:1", "copies:2", "copies:2@100mbit", "copies:2@1gbit", "alone:2"),
+        threads=(1,),
     )
     with _many_cores():
         folder = written(root, "link-speed", scripts, wanted)
@@ -189,7 +210,11 @@ def profiles(root: Path) -> None:
 
 def explained(root: Path) -> None:
     """Profiles of single processes with different classes, one of them slowed down by the profiler, one beside other programs."""
-    scripts = {"step_us=10000": Script(10.0, **QUICK), "step_us=6000": Script(6.0, **QUICK), "dummy": Script(12.0, **QUICK)}
+    scripts = {
+        "step_us=10000": Script(10.0, **QUICK),
+        "step_us=6000": Script(6.0, **QUICK),
+        "dummy": Script(12.0, **QUICK),
+    }
     folder = written(root, "explained", scripts, options(knobs=("fake.step_us=10000,6000",)))
     write_profile(folder, "step_us=10000", 6.0, 3.0)
     write_profile(folder, "step_us=6000", 3.5, 1.5, slow_down=1.6)
@@ -390,7 +415,13 @@ def documents(root: Path) -> None:
 
 def documents_quick(root: Path) -> None:
     """The same at the quick size, with the opposite order."""
-    _documents(root, "documents-quick", "Q", stated=False, scripts={"fake": Script(14.0, **QUICK), "dummy": Script(12.0, **QUICK)})
+    _documents(
+        root,
+        "documents-quick",
+        "Q",
+        stated=False,
+        scripts={"fake": Script(14.0, **QUICK), "dummy": Script(12.0, **QUICK)},
+    )
 
 
 def documents_apart(root: Path) -> None:
@@ -411,7 +442,9 @@ def documents_of_strategies(root: Path) -> None:
         "batch=32/fake/scripted,strategy=alone": Script(10.0, passed=False, **QUICK),
         "fake": Script(20.0, passed=None, **QUICK),
     }  # fmt: skip
-    wanted = options(frameworks=("fake",), strategies=("single:1", "copies:2", "alone:2"), threads=(1,), batches=(16, 32))
+    wanted = options(
+        frameworks=("fake",), strategies=("single:1", "copies:2", "alone:2"), threads=(1,), batches=(16, 32)
+    )
     held = (OVERHEAD, replace(OVERHEAD, quantity="weak scaling"))
     names = {f"line:small,batch={batch}": CELL for batch in (16, 32)}
     with _many_cores():
@@ -432,10 +465,90 @@ def documents_of_profiles(root: Path) -> None:
     written(root, "documents-of-profiles", scripts, wanted, stated=False)
 
 
-def study(root: Path, name: str, scripts: dict[str, Script], **more: Any) -> None:
-    """Write a run of a study of the product."""
-    with _many_cores():
-        written(root, name, scripts, Options(study=name, **more), stated=False)
+def close(root: Path) -> None:
+    """Contenders that are practically the same, and some that these rounds do not tell apart."""
+    scripts = {
+        "step_us=10000": Script(10.0, process_scatter=0.02, **QUICK), "step_us=10200": Script(10.2, process_scatter=0.03, **QUICK),
+        "step_us=10300": Script(10.3, process_scatter=0.02, **QUICK), "dummy": Script(10.1, process_scatter=0.002, **QUICK),
+    }  # fmt: skip
+    written(root, "close", scripts, options(knobs=("fake.step_us=10000,10200,10300",)))
+
+
+def equal(root: Path) -> None:
+    """Two contenders that are practically the same, in five rounds."""
+    written(root, "equal", {"fake": Script(10.0), "dummy": Script(10.01)})
+
+
+def uncertified(root: Path) -> None:
+    """A run without certificates: there is nothing to choose."""
+    scripts = {name: replace(script, passed=None) for name, script in PAIR.items()}
+    written(root, "uncertified", scripts, options(certify=False))
+
+
+def searches(root: Path) -> None:
+    """Searches of the largest batch that do not tell two of three contenders apart."""
+    scripts = {name: Script(10.0, rounds=1) for name in ("step_us=10000", "step_us=6000", "dummy")}
+    folder = written(
+        root, "searches", scripts, options(knobs=("fake.step_us=10000,6000",), protocol="largest-batch:3", memory_limits=("2 GB",))
+    )  # fmt: skip
+    for path in folder.glob("trials/*step_us=6000*/job.json"):
+        _json(path, lambda raw: raw["schedule"].update(batch=94, failed_batch=100))
+
+
+def documents_of_scores(root: Path) -> None:
+    """Published claims on accuracy, beside what the trainings of three seeds reached."""
+    golden_archives.unpack("learning", root)
+    folder = (root / "runs" / "learning").rename(root / "runs" / "documents-of-scores")
+    plan = record.read(folder).plan
+    arms = {"mindspore": "fake", "pytorch": "dummy", "tensorflow": "fake"}
+    held = (
+        *(Held("S0:claim-speed-and-accuracy", quantity, where={"quantity": "accuracy"}, arms=arms)
+          for quantity in (scores.SCORE, scores.BEST, scores.CONVERGENCE, scores.LOSS)),
+        Held("S3:claim-equal-results", "score", arms=arms),
+    )  # fmt: skip
+    known = unstated(gather("mindspore-training", held, "P"))
+    tables = tuple(
+        replace(table, statements=tuple(replace(each, cell="", optimizer="") for each in table.statements))
+        for table in known.tables
+    )
+    record.update(folder, plan=replace(plan, published=replace(known, tables=tables)))
+
+
+def documents_of_batches(root: Path) -> None:
+    """A published mean and maximum over batches, beside a run at three, and one claim at several."""
+    known = gather("conv-algorithms", studies.study("conv-algorithms").published, "P")
+    (table, *_) = (each for each in known.tables if any(one.statistic for one in each.statements))
+    statements = tuple(
+        replace(
+            each, cell="", optimizer="", conditions=(Conditions(),), first=replace(each.first, framework="dummy", mode="", settings={}),
+            second=replace(each.second, framework="fake", mode="", settings={}) if each.second else None,
+        )
+        for each in table.statements
+    )  # fmt: skip
+    scripts = {"batch=32/fake": Script(20.0, **QUICK), "fake": Script(10.0, **QUICK), "dummy": Script(15.0, **QUICK)}
+    written(
+        root, "documents-of-batches", scripts, options(batches=(16, 32, 64)),
+        published=replace(known, tables=(replace(table, statements=statements),)), stated=False,
+    )  # fmt: skip
+
+
+def documents_of_graphs(root: Path) -> None:
+    """Published counts of operations, beside those of graphs that were counted here."""
+    published = studies.study("graph-optimizations").published
+    folder = written(
+        root, "documents-of-graphs", {"tensorflow": Script(10.0, **QUICK), "pytorch": Script(9.0, **QUICK)}, WANTED,
+        published=gather("graph-optimizations", published, "P"), stands_for={"resnet18:tiny": "resnet50:imagenet"}, stated=False,
+    )  # fmt: skip
+    names = {each.name: each.file_name for each in resolve.plan(WANTED).variants}
+    write_graph(folder / "graphs" / names["tensorflow/graph,passes=all"], STAGES, GRAPH_RULES)
+    write_graph(folder / "graphs" / names["tensorflow/graph,passes=others"], STAGES[:2], GRAPH_RULES, done=False)
+    write_graph(folder / "graphs" / names["pytorch/eager"], [], GRAPH_RULES, error="Eager PyTorch makes no graph.")
+
+
+def without_numbers(root: Path) -> None:
+    """A study whose documents print no number that could be compared."""
+    known = gather("onnx-exchange", studies.study("onnx-exchange").published, "P")
+    written(root, "without-numbers", PAIR, published=known, stands_for=STANDS_FOR)
 
 
 def seeds(root: Path) -> None:
@@ -455,6 +568,19 @@ def before_and_after(root: Path) -> None:
         folder = written(root, name, scripts, environments=made)
         write_profile(folder, "fake", 6.0 if name == "before" else 8.0, 3.0)
     written(root, "inferred", PAIR, options(tasks=("inference",)))
+    elsewhere = written(
+        root,
+        "elsewhere",
+        {"fake": Script(9.0, **QUICK), "dummy": Script(11.0, passed=False, **QUICK)},
+        machine="f" * 16,
+    )
+    write_profile(elsewhere, "fake", 5.0, 3.0, slow_down=1.6)
+    _json(elsewhere / record.FILE, lambda raw: raw.update(method=raw["method"] - 1))
+    noisy = {
+        "fake": Script(10.0, process_scatter=0.05, **QUICK),
+        "dummy": Script(11.0, failure=("crash", "It broke."), rounds=0),
+    }
+    write_profile(written(root, "noisy", noisy), "fake", 5.0, 3.0)
 
 
 def machines(root: Path) -> None:
@@ -486,6 +612,6 @@ MAKERS: dict[str, Callable[[Path], None]] = {
     for each in (
         training, inference, sweep, largest_batch, largest_batches, strategies, link_speed, profiles, explained, graphs, limits, job_length,
         many, left_out, retired, unavailable, alone, nothing, disturbed, older, damaged, unreadable, documents, documents_quick,
-        documents_apart, documents_of_strategies, documents_of_profiles, seeds, before_and_after, machines, history,
+        close, equal, uncertified, searches, documents_of_scores, documents_of_batches, documents_of_graphs, without_numbers, documents_apart, documents_of_strategies, documents_of_profiles, seeds, before_and_after, machines, history,
     )
 }  # fmt: skip

@@ -25,7 +25,14 @@ import golden_pages
 import jinja2
 from golden_commands import Shown, commands_of
 
+from steelyard import report
+from steelyard.cli import outcome
+from steelyard.cli.commands import selection
 from steelyard.cli.main import main
+from steelyard.files import paths
+from steelyard.report import explained_lines
+from steelyard.results import run_folders, trials
+from steelyard.results.store import Store
 
 EXPECTED = Path(__file__).parent / "expected"
 # The length of the folder's path: more than temporary folders have, less than the narrowest terminal.
@@ -45,21 +52,27 @@ class _Outcome:
 
 def shown(kind: str) -> dict[str, str]:
     """Return what is shown of a kind: name of the file -> text."""
-    with _unpacked(kind) as root, _surroundings(root):
+    with _unpacked(kind) as root, _surroundings(root), contextlib.chdir(root):
+        _index(root)
         return {name: text for each in commands_of(kind) for name, text in _texts(each, root).items() if text}
+
+
+def _index(root: Path) -> None:
+    """Read the runs into their index: a command that does so says how far it is, if it takes long."""
+    with contextlib.redirect_stderr(io.StringIO()), contextlib.closing(Store(root / "runs")) as store:
+        store.history()
 
 
 def _texts(each: Shown, root: Path) -> dict[str, str]:
     """Return the texts of one command: what it prints, and the page that it writes."""
     with mock.patch.dict(os.environ, {"COLUMNS": str(each.width)}):
-        outcome = _execute(each.arguments)
-    command = f"$ steelyard {' '.join(each.arguments)}"
-    if "--json" in each.arguments and not outcome.code:
-        return {f"{each.name}.json": _scrubbed(_rounded(json.loads(outcome.out)) + "\n", root)}
-    parts = [command, outcome.out]
-    parts += [f"[standard error]\n{outcome.err}"] if outcome.err else []
-    parts += [f"[exit code {outcome.code}]\n"] if outcome.code else []
-    texts = {f"{each.name}.txt": _scrubbed("\n".join(parts), root)}
+        done = _execute(each.arguments)
+    rest = f"\n[standard error]\n{done.err}" if done.err else ""
+    rest += f"\n[exit code {done.code}]\n" if done.code else ""
+    if "--json" in each.arguments and done.out:
+        return {f"{each.name}.json": _scrubbed(f"{_rounded(json.loads(done.out))}\n{rest}", root)}
+    printed = f"$ steelyard {' '.join(each.arguments)}\n{done.out}{rest}"
+    texts = {f"{each.name}.txt": _scrubbed(printed, root)}
     for page in each.pages:
         html = (root / page).read_text(encoding="utf-8") if (root / page).exists() else ""
         stem = Path(page).stem
@@ -72,10 +85,21 @@ def _execute(arguments: tuple[str, ...]) -> _Outcome:
     out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         try:
-            code = main(list(arguments))
+            code = _explain(arguments) if arguments[0] == "explain" else main(list(arguments))
         except SystemExit as stopped:
             code = int(stopped.code or 0)
     return _Outcome(code, out.getvalue(), err.getvalue())
+
+
+def _explain(arguments: tuple[str, ...]) -> int:
+    """Show the profiles of a record as `steelyard explain` does, which would take those that are missing."""
+    view = report.view(run_folders.find(paths.runs_folder(), arguments[2]))
+    ids = {variant.case.id for variant in view.record.plan.variants}
+    if "--json" in arguments:
+        selection.print_json(explained_lines.as_dict(view, ids, Path("report.html")))
+    else:
+        explained_lines.show(view, ids)
+    return outcome.of_explanation(view, ids)
 
 
 def _scrubbed(text: str, root: Path) -> str:
@@ -123,14 +147,19 @@ def _unpacked(kind: str) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def _surroundings(root: Path) -> Iterator[None]:
-    """Set what a text could depend on: variables, the time zone; and compile every template once only."""
-    home = {"HOME": "/home/somebody", "USER": "somebody", "LOGNAME": "somebody", "LNAME": "somebody", "USERNAME": "somebody"}
+    """Set what a text could depend on: variables, the time zone; compile every template once, and read every trial once."""
+    home = {"HOME": "/home/somebody", "USER": "somebody", "LOGNAME": "somebody", "USERNAME": "somebody"}
     own = {"STEELYARD_RUNS": root, "STEELYARD_CACHE": root / "cache", "STEELYARD_STATE": root / "state", "TZ": "UTC"}
-    kept = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "FORCE_COLOR", "PYTHONWARNINGS")}
+    kept = {
+        name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "FORCE_COLOR", "PYTHONWARNINGS")
+    }
     terminal = {"TERM": "dumb", "LC_ALL": "C.UTF-8", "LINES": "50"}
     with (
-        mock.patch.dict(os.environ, {**kept, **home, **{name: str(value) for name, value in own.items()}, **terminal}, clear=True),
+        mock.patch.dict(
+            os.environ, {**kept, **home, **{name: str(value) for name, value in own.items()}, **terminal}, clear=True
+        ),
         mock.patch.object(jinja2.Environment, "compile", _compiled_once(jinja2.Environment.compile)),
+        mock.patch.object(trials, "read", functools.cache(trials.read)),
     ):
         time.tzset()
         try:

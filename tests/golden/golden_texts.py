@@ -40,7 +40,13 @@ def differences(kind: str, now: dict[str, str]) -> list[str]:
         if before.get(name) != now.get(name):
             lines = list(
                 difflib.unified_diff(
-                    before.get(name, "").splitlines(), now.get(name, "").splitlines(), f"stored {kind}/{name}", "shown now", "", "", 1
+                    before.get(name, "").splitlines(),
+                    now.get(name, "").splitlines(),
+                    f"stored {kind}/{name}",
+                    "shown now",
+                    "",
+                    "",
+                    1,
                 )
             )
             rest = [f"... {len(lines) - MOST_LINES} more lines"] if len(lines) > MOST_LINES else []
