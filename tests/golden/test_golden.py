@@ -53,7 +53,7 @@ def test_a_difference_names_the_file_and_the_lines(tmp_path: Path, monkeypatch: 
 
 PAGE = """<html><head><title>T</title><style>no</style></head><body><h1>One <b>two</b></h1><p>It is<button title="why">here</button>.</p>
 <table><caption>C</caption><tr><th>a</th><td><span class="label-in-card">a</span><span>1<small>[0, 2]</small></span></td></tr></table>
-<details class="screen"><summary>More</summary><ul><li>x <a href="#y">y</a></li></ul></details>
+<details><summary>More</summary><ul><li>x <a href="#y">y</a></li></ul></details>
 <figure><h4>F</h4><div data-figure="f" aria-label="F. Cap"></div></figure>
 <script type="application/json" id="figures">[{"name": "f", "data": [{"x": [1.23456, null], "line": {"dash": "dot"}}],
 "layout": {"axis": {"title": {"text": "t"}}}}, {"name": "g", "data": [], "layout": {"axis": {"title": {"text": "t"}}}}]</script></body></html>"""
@@ -61,7 +61,7 @@ PAGE = """<html><head><title>T</title><style>no</style></head><body><h1>One <b>t
 
 def test_a_page_becomes_its_texts_in_order() -> None:
     assert golden_pages.text_of(PAGE).splitlines() == [
-        "[title] T", "# One two", "It is_here_.", "[table] C", "a | 1 [0, 2]", "[screen]", "  [fold] More", "  - x [to #y] y", "#### F",
+        "[title] T", "# One two", "It is_here_.", "[table] C", "a | 1 [0, 2]", "  [fold] More", "  - x [to #y] y", "#### F",
         "[aria-label: F. Cap] [plot f]",
     ]  # fmt: skip
 
