@@ -9,7 +9,7 @@ PARALLEL = $(BIN)/pytest --numprocesses logical --maxprocesses 8 --dist loadfile
 # them would compile all its modules again: half a second of computing.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run test test-all record fast times check docs tables picture mutants bench clean
+.PHONY: run test test-all record golden fast times check docs tables picture mutants bench clean
 
 run: .venv/.ready
 	@$(BIN)/steelyard run
@@ -28,6 +28,10 @@ test-all: check
 # Run the tests of real frameworks that are not in the record, and add what passed to it.
 record: .venv/.ready
 	@$(BIN)/pytest -m "conformance and not slow" --proved add
+
+# Write anew what is shown of the recorded runs, after a change of it that is meant; see tests/README.md.
+golden: .venv/.ready
+	@$(BIN)/python tests/golden write
 
 # The tests that need no framework and do not start the whole program: about five minutes on two cores.
 fast: .venv/.ready

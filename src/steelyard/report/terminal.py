@@ -238,6 +238,8 @@ def _print_warnings(console: Console, view: View) -> None:
 def _print_notices(console: Console, found: Iterable[warnings.ResultWarning]) -> None:
     for notice in warnings.gather(found):
         grid = Table.grid(padding=(0, 1))
+        grid.add_column()
+        grid.add_column(overflow="fold")  # the whole path of a file, however narrow the terminal is
         for sentence, subjects in notice.findings:
             severity = Text(notice.severity, SEVERITIES[notice.severity])
             named = subjects[:MOST_NAMED] if notice.name in warnings.IN_RANGES else subjects
