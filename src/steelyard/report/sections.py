@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from steelyard.report import (
     ceiling,
@@ -93,6 +93,7 @@ class Workload:
     exchange_of_ranks: communication.Section | None = None
     exchanges: Input | None = None
     effects: setting_effects.Section | None = None
+    confusions: list[Figure] = field(default_factory=list)
 
     @property
     def all_figures(self) -> list[Figure]:
@@ -102,7 +103,7 @@ class Workload:
         found += [self.length.figure] if self.length else []
         found += self.explained.figures if self.explained else []
         found += [each.figure for each in self.choice.trade_offs] if self.choice else []
-        return found + (self.learning.figures if self.learning else []) + self.figures
+        return found + (self.learning.figures if self.learning else []) + self.figures + self.confusions
 
     @property
     def anchor(self) -> str:
@@ -123,7 +124,6 @@ def workload(comparison: Comparison, styles: dict[str, Style], among: Sequence[C
         staleness.figure(comparison, styles),
         costs.start(comparison),
         costs.memory(comparison, styles),
-        *confusion.plots(comparison),
     ]
     verdict, shown = inputs.get(comparison.primary, nothing), [figure for figure in figures if figure]
     trained = [each for each in comparison.contenders if each.trains_epochs]
@@ -146,7 +146,7 @@ def workload(comparison: Comparison, styles: dict[str, Style], among: Sequence[C
         curves, shown, missing(comparison),
         exchange.rows(comparison), graphs.section(comparison), spread,
         _of_ranks(scaling_table.HEADING, spread, comparison, styles), exchange_of_ranks,
-        _of_ranks(communication.HEADING, exchange_of_ranks, comparison, styles), effects,
+        _of_ranks(communication.HEADING, exchange_of_ranks, comparison, styles), effects, confusion.plots(comparison),
     )  # fmt: skip
 
 
