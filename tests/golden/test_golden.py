@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 import golden_archives
@@ -37,6 +38,8 @@ def test_texts_do_not_depend_on_the_surroundings(zone: str, monkeypatch: pytest.
         monkeypatch.setenv(name, value)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path.parent))
     assert golden_texts.differences("damaged", golden_shown.shown("damaged")) == []
+    monkeypatch.undo()
+    time.tzset()  # what is set for the process stays for the tests after this one
 
 
 def test_a_difference_names_the_file_and_the_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import time
 from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta, timezone
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -21,8 +23,21 @@ from steelyard.results import points, record, trials
 from steelyard.results.points import Point, RunFacts
 from steelyard.results.store import Store
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 FIRST = datetime(2026, 10, 1, 2, 0, tzinfo=UTC)
 HOST = {"cpu_model": "Test Processor", "cores_usable": 2}
+
+
+@pytest.fixture(autouse=True)
+def universal_time(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Days are those of the user's time zone."""
+    with monkeypatch.context() as changed:
+        changed.setenv("TZ", "UTC")
+        time.tzset()
+        yield
+    time.tzset()
 
 
 def facts(night: int, **more) -> RunFacts:
