@@ -10,10 +10,11 @@ import tempfile
 from pathlib import Path
 
 import golden_archives
+from golden_documents import MAKERS as OF_DOCUMENTS
 from golden_measured import MAKERS as MEASURED
 from golden_scripted import MAKERS as SCRIPTED
 
-MAKERS = {**SCRIPTED, **MEASURED}
+MAKERS = {**SCRIPTED, **OF_DOCUMENTS, **MEASURED}
 REPOSITORY = Path(__file__).resolve().parents[2]
 TEXTS = {".json", ".jsonl", ".log", ".txt", ".toml"}
 
