@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from steelyard_worker import batches, end_check, evaluation, steady, tensors
+from steelyard_worker import batches, end_check, evaluation, job_kinds, steady, tensors
 from steelyard_worker.meters import Meters
 from steelyard_worker.protocol import Length, predictions_folder
 from steelyard_worker.timing import ALONE, clock_of, monotonic, time_block
@@ -186,7 +186,7 @@ class Session:
 
         So one that left out, repeated or exchanged batches is noticed, in whichever rank.
         """
-        if job.kind != "measure":
+        if not job_kinds.of(job.kind).in_rounds:
             return
         self.ranks.announce((BATCHES, source))
         each = self._compare_together(feed, source, job)

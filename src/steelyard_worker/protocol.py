@@ -36,6 +36,8 @@ LOSSES = "losses.f32"
 LOG = "output.log"
 # The event in which the launcher writes down what it saw of a process, after the last event of the process itself.
 WATCHED = "watched"
+# The event in which the orchestrator writes down, after the round, for how long others kept the process from computing.
+WITHHELD = "withheld"
 # Where each thread of a process was when it was asked for it.
 PLACE = "place.txt"
 # Folder of the record of another rank than the first, inside the trial's.
@@ -177,10 +179,7 @@ class Certify:
 class Job:
     """The job of one process, which runs one case once. Paths are absolute.
 
-    kind: "measure", "probe" (the same, to find out whether a batch fits), "search" (the same, to choose settings), "certify",
-    "rule" (train a few tensors with given gradients), "contract" (check the adapter), "export" (write the network as files for
-    another runtime), "profile" (steps under the framework's own profiler), "graph" (count the operations of a step's graph),
-    "communication" (an exchange between ranks by itself) or "settings" (only read the settings back).
+    kind: one of `job_kinds.KINDS`.
     round: 0 outside the rounds. attempt: a disturbed round is repeated under the next number.
     rates: tensors folder with the learning rate of every step, `rates` float32 (steps,); the last one stays for further steps.
     Empty: the rate of the update rule is constant.

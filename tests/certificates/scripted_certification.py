@@ -25,6 +25,7 @@ from steelyard_worker import protocol, tensors
 from steelyard_worker.protocol import Data
 
 if TYPE_CHECKING:
+    from steelyard.measure.launch import Watch
     from steelyard_worker.protocol import Job
 
 WORKLOADS = Path(__file__).parents[1] / "workloads"
@@ -57,7 +58,8 @@ class Scripted(Session):
     at_once: list[int] = field(default_factory=list)
     slow_s: list[float] = field(default_factory=list)
 
-    def run_aside(self, job: Job) -> Trial:
+    def run(self, job: Job, turn: Watch | None = None) -> Trial:
+        del turn
         self.started.append(job)
         self.running.append(job)
         self.at_once.append(len(self.running))

@@ -58,6 +58,20 @@ def test_with_an_adaptive_warm_up_the_cached_batch_is_measured_in_the_first_roun
     assert measuring(run_with(tmp_path / "without"), 9).schedule.inputs == ("cached",)
 
 
+@pytest.mark.parametrize(("protocol", "source"), [("sequential", "pipeline"), ("fixed:5+20", "cached")])
+def test_a_process_that_tries_settings_measures_the_first_input_alone_and_evaluates_nothing(
+    protocol: str, source: str, tmp_path: Path
+) -> None:
+    run = run_with(tmp_path, "/prepared", protocol=protocol)
+    variant = run.plan.variants[0]
+    inputs = run.inputs_of(variant.case)
+    found = jobs.measuring(run.plan, variant, inputs, 1, 0, tmp_path / "s", inputs=jobs.FIRST).schedule
+    assert (found.inputs, found.evaluate, found.train_steps) == ((source,), False, 0)
+    profiling = jobs.profiling(run.plan, variant, inputs, 2, tmp_path / "p")
+    assert (profiling.kind, profiling.round, profiling.attempt) == ("profile", 2, 0)
+    assert (profiling.schedule.inputs, profiling.schedule.evaluate) == ((source,), False)
+
+
 def test_a_job_has_the_ratio_that_decides_how_many_steps_it_counts(tmp_path: Path) -> None:
     run = run_with(tmp_path)
     variant = run.plan.variants[0]

@@ -124,7 +124,7 @@ class Processes:
         if self.session.stop.is_set():
             return False
         shutil.rmtree(task.job.folder, ignore_errors=True)
-        trial = self.session.run_aside(with_cores(task, self.gate.cores(needed)))
+        trial = self.session.run(with_cores(task, self.gate.cores(needed)))
         if task.job.variables.keys() >= kernels.VARIABLES.keys():
             kernels.condense(Path(task.job.folder))
         dumps.keep(task, key)

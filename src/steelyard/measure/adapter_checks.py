@@ -17,6 +17,7 @@ from steelyard.measure.doctor import Finding
 from steelyard.plan import resolve
 from steelyard.plan.options import Options
 from steelyard_worker.case import Settings
+from steelyard_worker.job_kinds import CONTRACT, SETTINGS
 from steelyard_worker.protocol import Job
 
 UNKNOWN = "no-such-value"
@@ -84,18 +85,18 @@ def _smallest(known: Framework, options: Options) -> str:
 def _processes(known: Framework, settings: Settings) -> Iterator[Process]:
     """Yield the processes that check everything that `framework.toml` declares."""
     for mode in known.modes:
-        yield Process(f"mode {mode}", "contract", replace(settings, mode=mode))
-    yield Process("deterministic", "contract", replace(settings, deterministic=True))
+        yield Process(f"mode {mode}", CONTRACT, replace(settings, mode=mode))
+    yield Process("deterministic", CONTRACT, replace(settings, deterministic=True))
     for precision in known.precisions:
         if precision != settings.precision:
-            yield Process(precision, "contract", replace(settings, precision=precision))
+            yield Process(precision, CONTRACT, replace(settings, precision=precision))
     for name, knob in known.knobs.items():
         for value in knob.values or _other_values(knob.default):
-            yield Process(f"{name} = {value}", "settings", replace(settings, knobs={**settings.knobs, name: value}))
+            yield Process(f"{name} = {value}", SETTINGS, replace(settings, knobs={**settings.knobs, name: value}))
         if isinstance(knob.default, str) and knob.values:
             changed = replace(settings, knobs={**settings.knobs, name: UNKNOWN})
-            yield Process(f"{name} = {UNKNOWN}", "settings", changed, refused=True)
-    yield Process(f"mode {UNKNOWN}", "settings", replace(settings, mode=UNKNOWN), refused=True)
+            yield Process(f"{name} = {UNKNOWN}", SETTINGS, changed, refused=True)
+    yield Process(f"mode {UNKNOWN}", SETTINGS, replace(settings, mode=UNKNOWN), refused=True)
 
 
 def _other_values(default: Any) -> tuple[Any, ...]:
@@ -123,7 +124,7 @@ def _findings(process: Process, events: list[dict[str, Any]]) -> list[Finding]:
         return [Finding(process.title, "bad", sentence)]
     if errors:
         # A value of a knob may need a device or a processor that this machine lacks; a mode must work wherever it is listed.
-        excused = process.kind == "settings" and errors[0]["kind"] == "unsupported"
+        excused = process.kind == SETTINGS and errors[0]["kind"] == "unsupported"
         return [Finding(process.title, "warn" if excused else "bad", _sentence(errors[0]["message"]))]
     read_back = Finding(f"{process.title}: settings", "ok", "Read back as requested.")
     return [read_back, *(_checked(process, each) for each in events if each["event"] == "check")]

@@ -11,14 +11,13 @@ import psutil
 
 from steelyard.errors import UserError
 from steelyard.host import links
+from steelyard_worker import job_kinds
 from steelyard_worker.protocol import Job
 from steelyard_worker.strategy import link_of, nodes_of, parts_of
 
 LOOPBACK = "127.0.0.1"
 # Ports for a framework's own rendezvous, beside one for each part and role.
 SPARE_PORTS = 4
-# The kinds of jobs whose ranks are on the hosts that their strategy names; for a certificate they make no difference.
-TIMED = ("measure", "probe", "search", "communication")
 
 
 @dataclass(frozen=True)
@@ -80,7 +79,7 @@ class Partners(Protocol):
 @contextlib.contextmanager
 def of(job: Job, partners: Partners | None) -> Iterator[Hosts]:
     """Make the hosts that a job's strategy names, for processes that are timed. UserError: this machine cannot have them."""
-    timed = job.kind in TIMED
+    timed = job_kinds.of(job.kind).timed
     strategy = job.case.strategy
     ports: tuple[int, ...] = ()
     if job.spread:

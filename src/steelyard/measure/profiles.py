@@ -92,7 +92,7 @@ def _profile(session: Session, variant: Variant, number: int, folder: Path) -> T
         _check_environment(session, variant.case.environment)
     except UserError as error:
         return launch.refused(job, "unsupported", str(error))
-    trial = session.run_aside(job)
+    trial = session.run(job)
     if not trial.error:
         recorded.write_rules(folder, rules)
         return trial

@@ -15,8 +15,9 @@ from steelyard.results import trials
 from steelyard.results.events import Block
 from steelyard.results.trials import Trial
 from steelyard_worker import protocol, records, tensors
+from steelyard_worker.job_kinds import KINDS, PROFILE
 
-FOLDER = "profiles"
+FOLDER = KINDS[PROFILE].folder
 RULES = "rules.json"
 """The framework's table of operations as it was when the profile was taken."""
 PROGRAM = "program.txt"

@@ -30,14 +30,16 @@ from steelyard.results.events import (
     Shapes,
     Staleness,
     Watched,
+    Withheld,
     checked,
 )
 from steelyard.statistics import metrics
 from steelyard_worker import protocol, records, tensors
 from steelyard_worker.case import INFERENCE, TRAINING
+from steelyard_worker.job_kinds import KINDS, MEASURE
 from steelyard_worker.protocol import Job
 
-FOLDER = "trials"
+FOLDER = KINDS[MEASURE].folder
 JOB = "job.json"
 
 # The phase of batches that were timed one by one.
@@ -71,7 +73,8 @@ class Trial:
     `outputs`: fingerprints by batch and output, such as `inference1/logits`. `shapes`: of the batches, by epoch. `memory`: by
     phase, such as `import` or `counted`. `others`: the records of the other ranks; None if one of them cannot be used.
     `imported`: path -> SHA-256 of what was imported from elsewhere (`results.imported`); None where that was not recorded.
-    `watched`: the launcher's observations of the process; None if there are none.
+    `watched`: the launcher's observations of the process; None if there are none. `withheld_ns`: for how long others kept it from
+    computing in each counted block, in their order; None where that was not recorded.
     `end_check`: the repeated computation at the end; `batch_checks`: the last batches of input pipelines compared with the
     order; None and empty if the process did not check.
     """
@@ -101,6 +104,7 @@ class Trial:
     others: "tuple[Trial, ...] | None" = ()
     imported: dict[str, str] | None = None
     watched: Watched | None = None
+    withheld_ns: tuple[int, ...] | None = None
     end_check: EndCheck | None = None
     batch_checks: tuple[BatchCheck, ...] = ()
     pid: int = 0
@@ -329,6 +333,8 @@ def replay(folder: Path, job: Job, events: Iterable[dict[str, Any]]) -> Trial:
                 found["staleness"] = staleness
             case Watched() as watched:
                 found["watched"] = watched
+            case Withheld(blocks_ns):
+                found["withheld_ns"] = blocks_ns
             case Reduced() as block:
                 reduced.append(block)
             case {"name": str()} as warning:
