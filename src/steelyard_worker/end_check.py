@@ -19,7 +19,6 @@ from steelyard_worker import batches, certify, distances, job_kinds, placed, ten
 from steelyard_worker.case import INFERENCE
 from steelyard_worker.network import STATISTICS
 from steelyard_worker.protocol import CHECKED_BATCHES, Refusal
-from steelyard_worker.strategy import OTHER_ALGORITHMS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -88,7 +87,7 @@ def reason_against(job: Job, trainer: Any, ranks: Ranks) -> str:
         return "the process begins with the synthetic batch, the certificate with data"
     if job.case.task == INFERENCE:
         return ""
-    if ranks.spread and ranks.spread.kind in OTHER_ALGORITHMS:
+    if ranks.spread and ranks.spread.does.otherwise:
         return "the strategy computes something else on purpose"
     return "" if hasattr(trainer, "restart") else NO_RESTART
 

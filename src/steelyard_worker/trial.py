@@ -20,7 +20,8 @@ from steelyard_worker.kept_settings import BUILT, KeptSettings
 from steelyard_worker.phases import Phase
 from steelyard_worker.protocol import EVENTS, EventWriter, Job, Refusal
 from steelyard_worker.ranks import Lost
-from steelyard_worker.strategy import ALONE, ALONE_RATE, without_hosts
+from steelyard_worker.strategy import ALONE_RATE, without_hosts
+from steelyard_worker.strategy_kinds import ALONE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

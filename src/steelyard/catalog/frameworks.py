@@ -19,7 +19,8 @@ from steelyard.catalog.knobs import read as read_knob
 from steelyard.errors import UserError, named, nearest
 from steelyard.files import settings_files
 from steelyard.files.ranges import Range
-from steelyard_worker.strategy import ALONE, SINGLE, SPREAD_ALONE, name_of
+from steelyard_worker.strategy import SINGLE, SPREAD_ALONE, name_of
+from steelyard_worker.strategy_kinds import ALONE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -17,7 +17,7 @@ from steelyard.inputs.data.synthetic import check_inputs, synthesise, synthesise
 from steelyard.plan.run_plan import RunPlan
 from steelyard_worker import tensors
 from steelyard_worker.case import INFERENCE, OWN, PADDED, Case
-from steelyard_worker.network import Network, Parameter
+from steelyard_worker.network import Input, Network, Parameter
 from steelyard_worker.protocol import Data
 
 SYNTHETIC_SEED = 20
@@ -55,7 +55,9 @@ def check(plan: RunPlan) -> None:
         check_inputs(network, case.batch, SYNTHETIC_SEED)
         _check_lengths(network, case)
         if case.data and case.data["name"] != SYNTHETIC:
-            data.check(_request(plan, case))
+            request = _request(plan, case)
+            data.check(request)
+            _check_shapes(network, request, f"{case.workload}:{case.preset}")
 
 
 def inspect(plan: RunPlan, most: int) -> list[str]:
@@ -158,21 +160,34 @@ def _parameters(network: Network, case: Case) -> tuple[Parameter, ...]:
 
 def _check_fit(network: Network, prepared: data.Prepared, preset: str) -> None:
     """Check that the prepared samples are those that the network declares. UserError names the first input that differs."""
-    arrays = tensors.read(prepared.folder)
+    arrays, name = tensors.read(prepared.folder), prepared.meta["data"]
     for declared in network.inputs:
         held, shape = arrays.get(f"train/{declared.name}"), tuple(declared.shape)
-        if held is None:
-            found, expected = "is missing", f"it with the shape {shape}"
-        elif held.shape[1:] != shape:
-            found, expected = f"has the shape {held.shape[1:]} per sample", f"{shape}"
-        elif not shape and declared.high and held.max() >= declared.high:
-            found, expected = f"has values up to {held.max()}", f"values below {declared.high}"
-        else:
-            continue
-        raise UserError(
-            f"{preset}: the input '{declared.name}' {found} in the data '{prepared.meta['data']}', but the network declares "
-            f"{expected}; change the sizes or the [data] table of the preset."
-        )
+        _check_shape(declared, held.shape[1:] if held is not None else None, name, preset)
+        if held is not None and not shape and declared.high and held.max() >= declared.high:
+            raise _unfit(declared, f"has values up to {held.max()}", f"values below {declared.high}", name, preset)
+
+
+def _check_shapes(network: Network, request: data.DataRequest, preset: str) -> None:
+    """Check, before anything is prepared, that the samples will have the shapes that the network declares. UserError as above."""
+    prepared = data.shapes(request)
+    for declared in network.inputs:
+        _check_shape(declared, prepared.get(declared.name), request.name, preset)
+
+
+def _check_shape(declared: Input, held: tuple[int, ...] | None, name: str, preset: str) -> None:
+    shape = tuple(declared.shape)
+    if held is None:
+        raise _unfit(declared, "is missing", f"it with the shape {shape}", name, preset)
+    if held != shape:
+        raise _unfit(declared, f"has the shape {held} per sample", f"{shape}", name, preset)
+
+
+def _unfit(declared: Input, held: str, expected: str, name: str, preset: str) -> UserError:
+    return UserError(
+        f"{preset}: the input '{declared.name}' {held} in the data '{name}', but the network declares {expected}; change the "
+        "sizes or the [data] table of the preset."
+    )
 
 
 def _request(plan: RunPlan, case: Case) -> data.DataRequest:

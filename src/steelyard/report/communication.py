@@ -12,7 +12,7 @@ from steelyard.report.formatting import NO_VALUE, Formatted
 from steelyard.report.notation import data_size, duration, significant
 from steelyard.results import communication
 from steelyard.statistics.sentences import NOT_ENOUGH
-from steelyard_worker.strategy import ALONE
+from steelyard_worker.strategy_kinds import ALONE, ASYNCHRONOUS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,7 +27,6 @@ CAPTION = (
 )
 FLOAT = 4
 NOT_SEEN, ONE_PROCESS = "not seen", "one process"
-ASYNCHRONOUS = "asynchronous"
 
 
 @dataclass(frozen=True)

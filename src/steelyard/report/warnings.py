@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from steelyard.report import nodes, repeated_rounds
+from steelyard.report import nodes, repeated_rounds, reported
 from steelyard.report.formatting import SHORT_INPUTS
 from steelyard.report.model import Comparison, Contender, Source, Speed
 from steelyard.report.notation import duration
@@ -92,16 +92,11 @@ KINDS = {
         "Verdicts between the two sides may compare unlike trainings. A further framework shows which side trains otherwise.",
     ),
     "Unsteady": ("note", "It stands beside the mean, too. No action needed; on an idle machine steps are often steadier."),
+    "MemoryOfLibraries": ("note", "Compare peak memory with a larger batch or preset."),
     "InputBound": (
         "note", "See the table of the cached batch for the framework alone, or use more loader workers (--loader-workers).",
     ),
 }  # fmt: skip
-OF_WORKERS = {
-    "no-steady-state": "The process did not reach a steady state within the limit of the warm-up.",
-    "cores-shared": "Its parts have more threads together than there are cores, so they wait for each other.",
-    "left-processes": "Its process left other processes behind. They were ended, so that they do not compute beside others.",
-    "compiled-while-counted": "The framework compiled or traced something in counted blocks.",
-}
 
 
 @dataclass(frozen=True)
@@ -163,6 +158,8 @@ def find(
     found += [_warning("LeftOutNodes", RUN, sentence) for sentence in source.record.left_out]
     for comparison in comparisons:
         found += _scatter(comparison)
+        if sentence := reported.memory_of_libraries(comparison):
+            found.append(_warning("MemoryOfLibraries", comparison.group, sentence))
         found += _repeated(comparison, source)
         found += _partings(comparison, source)
         for contender in comparison.contenders:
@@ -270,9 +267,8 @@ def _of_contender(comparison: Comparison, contender: Contender, source: Source) 
         yield _warning("Failed", subject, contender.failure)
     if contender.speeds and contender.proof.state != "certified" and not contender.proof.on_purpose:
         yield _warning("NotCertified", subject, contender.proof.sentence)
-    for kind in sorted({warning["name"] for trial in contender.trials for warning in trial.warnings}):
-        sentence = OF_WORKERS.get(kind, f"The worker reported the warning '{kind}'.")
-        yield _warning(kind.title().replace("-", ""), subject, sentence)
+    for each in reported.warnings(contender):
+        yield _warning(each.name.title().replace("-", ""), subject, each.sentence, each.advice)
     first, steady = contender.first_step_ns, next(iter(contender.speeds.values()), None)
     if first and steady and first > SLOW_FIRST_STEPS * steady.location.value_ns:
         later = f"{first / steady.location.value_ns:,.0f}"

@@ -30,6 +30,13 @@ def inspect(request: DataRequest, most: int) -> list[str]:
     return preparation.inspect(request, most)
 
 
+def shapes(request: DataRequest) -> dict[str, tuple[int, ...]]:
+    """Return the shape per sample of every array of a data set, by the name of the input, before anything is prepared."""
+    from steelyard.inputs.data import preparation
+
+    return preparation.shapes(request)
+
+
 def prepare(request: DataRequest, report: Report = silent) -> Prepared:
     """Return the prepared arrays of a data set. The first call writes them; later calls reuse them.
 

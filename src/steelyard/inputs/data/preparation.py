@@ -24,6 +24,8 @@ from steelyard.inputs.data.layouts import UNKNOWN
 from steelyard.inputs.data.options import LanguageOptions, Options, SpeechOptions, TextOptions, parse_options
 from steelyard.inputs.data.ranks import WORD_INDEX
 from steelyard.inputs.data.request import DataRequest, Prepared, Progress, Report, silent
+from steelyard.inputs.data.sample_shapes import Shapes
+from steelyard.inputs.data.sample_shapes import shapes as shapes_of
 from steelyard.inputs.data.source import Source, digest_file, find_companion, find_in_folder, locate
 from steelyard.inputs.data.speech import open_speech, write_speech
 from steelyard.inputs.data.text import open_text, write_text
@@ -58,6 +60,12 @@ def check(request: DataRequest) -> None:
         check_available(data_set)
     else:
         locate(data_set, request.folder)
+
+
+def shapes(request: DataRequest) -> Shapes:
+    """Return the shape per sample of every array that will be prepared, by the name of the input."""
+    data_set, options = _resolved(request)
+    return shapes_of(options, data_set.shape)
 
 
 def inspect(request: DataRequest, most: int) -> list[str]:
