@@ -75,6 +75,9 @@ class Refusal(Exception):
         self.kind = kind
 
 
+# What an adapter reports as `deterministic` whose framework computes deterministically whatever is asked of it.
+ALWAYS = "always"
+
 # Added to the message that a framework has no native implementation of an update rule.
 WRITTEN_OUT = "Use --optimizer-implementation reference to run the canonical formula instead."
 

@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from steelyard_worker import imported, job_kinds, launcher, memory, protocol, timing, untouched, variables
+from steelyard_worker import frames, imported, job_kinds, launcher, memory, protocol, timing, untouched, variables
 from steelyard_worker.job_kinds import CERTIFY, SETTINGS
 from steelyard_worker.kept_settings import BUILT, KeptSettings
 from steelyard_worker.phases import Phase
@@ -65,7 +65,7 @@ def main(line: str) -> int:
         traceback.print_exc()
         if isinstance(error, Refusal) and error.kind == untouched.KIND:
             _withdraw(job)
-        return _record(events, error)
+        return _record(events, error, job.adapter_folder)
     return 0
 
 
@@ -150,15 +150,18 @@ def _pin(job: Job, own: Ranks, events: EventWriter) -> None:
     os.sched_setaffinity(0, {cores[place % len(cores)] for place in range(first, first + needed)})
 
 
-def _record(events: EventWriter, error: Exception) -> int:
+def _record(events: EventWriter, error: Exception, adapter_folder: str) -> int:
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         return EXIT_DISK_FULL
     if isinstance(error, Lost):  # the record of the other rank says why
         events.write("stopped", message=str(error))
         return EXIT_STOPPED
     kind, text = classify(error)
-    events.write("error", kind=kind, message=text)
-    return EXIT_REFUSED if isinstance(error, Refusal) else EXIT_CRASHED
+    if isinstance(error, Refusal):
+        events.write("error", kind=kind, message=text)
+        return EXIT_REFUSED
+    events.write("error", kind=kind, message=text + frames.place_in(error, adapter_folder))
+    return EXIT_CRASHED
 
 
 def classify(error: Exception) -> tuple[str, str]:
@@ -257,6 +260,8 @@ def _check_applied(job: Job, adapter: Adapter, events: EventWriter) -> KeptSetti
     if job.spread:
         requested["strategy"] = without_hosts(job.case.strategy)
     for name, value in requested.items():
+        if name == "deterministic" and applied.get(name) == protocol.ALWAYS:
+            continue
         if applied.get(name, "nothing") != value:
             raise Refusal(
                 "setting", f"{name} was set to {value!r}, but {job.case.framework} reports {applied.get(name)!r}."

@@ -270,3 +270,10 @@ def test_exactly_the_required_headers_are_mandatory(key: str) -> None:
             parse_lock("planted", text)
     else:
         assert key not in parse_lock("planted", text).facts
+
+
+def test_the_page_on_adding_a_framework_lists_every_field_of_an_optimizer() -> None:
+    page = (pages.ROOT / "docs" / "adding-a-framework.md").read_text(encoding="utf-8")
+    table = page.partition("The fields of the `Optimizer`")[2].partition("\n\n|")[2].partition("\n\n")[0]
+    first = [line.split("|")[1 if line.startswith("|") else 0] for line in table.splitlines()]
+    assert {name for cell in first for name in re.findall(r"`(\w+)`", cell)} == names_of(Optimizer)

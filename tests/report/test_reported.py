@@ -61,6 +61,6 @@ def test_the_peak_memory_of_a_tiny_network_is_that_of_the_libraries(tmp_path, ne
     assert [(each.severity, each.sentence) for each in found] == [
         (
             "note",
-            "Importing the libraries takes 97 % or more of the peak memory of Fake: it says little about this network.",
+            "Importing the libraries takes 97 % or more of the peak memory of Fake: that figure says little about this network.",
         )
     ][: int(noted)]

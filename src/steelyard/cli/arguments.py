@@ -259,6 +259,8 @@ GROUPS: dict[str, dict[str, list[Argument]]] = {
     ]},
     "doctor": {"": [
         _value("--adapter", "NAME", "check the adapter of this framework instead of the machine"),
+        _value("-w --workload", "NAME[:PRESET]", "check the adapter on this workload; by default on the smallest that it "
+               "implements", dest="workload"),
         *FOLDERS,
         _several("--env", "NAME=PYTHON", "interpreter of the framework", type=values.interpreter, dest="external"),
         _flag("--json", "print the findings as JSON"),

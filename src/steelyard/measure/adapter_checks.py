@@ -16,7 +16,7 @@ from steelyard.measure import jobs, launch
 from steelyard.measure.doctor import Finding
 from steelyard.plan import resolve
 from steelyard.plan.options import Options
-from steelyard_worker.case import Settings
+from steelyard_worker.case import Case, Settings
 from steelyard_worker.job_kinds import CONTRACT, SETTINGS
 from steelyard_worker.protocol import Job
 
@@ -34,14 +34,16 @@ class Process:
 
 
 def examine(options: Options, screen: Screen) -> list[Finding]:
-    """Return a finding for every check of the one framework in `options`, on the smallest workload that it implements.
+    """Return a finding for every check of the one framework in `options`, and first one that says on which workload.
 
-    Raises UserError where the framework is unknown, implements no workload, or has no environment.
+    That is the one in `options`, or else the smallest that the framework implements. Raises UserError where the framework is
+    unknown, implements no workload, or has no environment.
     """
     frameworks.use(options.framework_folders)
     (name,) = options.frameworks
     known = frameworks.framework(name)
-    plan = resolve.plan(replace(options, workloads=(_smallest(known, options),)))
+    _check_own_networks(known)
+    plan = resolve.plan(replace(options, workloads=options.workloads or (_smallest(known, options),)))
     environments = setup.begin(plan, screen)
     environments.failures()
     screen.stage("Checks")
@@ -50,7 +52,7 @@ def examine(options: Options, screen: Screen) -> list[Finding]:
     with TemporaryDirectory() as folder:
         job = jobs.certifying(plan, variant, inputs, Path(folder))
         python = environments[variant.case.environment].python
-        findings: list[Finding] = []
+        findings = [_chosen(variant.case, bool(options.workloads))]
         for number, process in enumerate(_processes(known, variant.case.settings)):
             screen.progress(process.title, number, 0)
             findings += _findings(process, _events(job, process, Path(folder) / str(number), python))
@@ -60,13 +62,21 @@ def examine(options: Options, screen: Screen) -> list[Finding]:
     return findings
 
 
-def _smallest(known: Framework, options: Options) -> str:
-    """Return the workload and preset with the fewest parameters that the framework implements."""
+def _chosen(case: Case, asked: bool) -> Finding:
+    why = "" if asked else ", the smallest that it implements (another: -w NAME:PRESET)"
+    return Finding("workload", "ok", f"Checked on {case.workload}:{case.preset}{why}.")
+
+
+def _check_own_networks(known: Framework) -> None:
     if known.exporters:
         raise UserError(
             f"{known.title} runs networks that other frameworks have exported, so its adapter is not checked alone. Certify one: "
             f"steelyard certify -w resnet18:tiny -f {known.name} --task inference"
         )
+
+
+def _smallest(known: Framework, options: Options) -> str:
+    """Return the workload and preset with the fewest parameters that the framework implements."""
     found = workloads.find(options.workload_folders)
     counts = {
         f"{name}:{preset}": network.trainable_count

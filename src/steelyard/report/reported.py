@@ -64,7 +64,7 @@ def memory_of_libraries(comparison: Comparison) -> str:
         return ""
     return (
         f"Importing the libraries takes {100 * min(shares.values()):.0f} % or more of the peak memory of "
-        f"{listed(list(shares))}: it says little about this network."
+        f"{listed(list(shares))}: that figure says little about this network."
     )
 
 
