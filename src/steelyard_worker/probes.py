@@ -58,7 +58,8 @@ def is_collecting() -> bool:
 def collected() -> Iterator[dict[str, Any]]:
     """Collect what `probe` is given, by name."""
     global _found  # a collector passed through every layer would be in the way of whoever writes a network
-    _found = found = {}
+    found: dict[str, Any] = {}
+    _found = found
     _of_several.clear()
     try:
         yield found

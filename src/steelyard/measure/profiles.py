@@ -112,6 +112,7 @@ def _rules(known: Framework) -> dict[str, Any]:
     try:
         for key in ("operations", "stack"):
             classes.table(found.get(key, ()))
+        classes.unrecorded(found.get("unrecorded", {}))
     except (LookupError, TypeError, ValueError) as error:
         raise UserError(f"{path} cannot be used: {error}.") from None
     return found
