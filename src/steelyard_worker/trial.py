@@ -180,7 +180,6 @@ def classify(error: Exception) -> tuple[str, str]:
 def _run(job: Job, events: EventWriter, own: Ranks, watched: _Watched) -> None:
     from steelyard_worker import exchange, network
     from steelyard_worker.frameworks import base
-    from steelyard_worker.work import Work, run_kind
 
     if job.kind not in job_kinds.KINDS:
         raise Refusal("unsupported", f"There is no kind of job '{job.kind}' in this version of steelyard.")
@@ -232,8 +231,9 @@ def _run(job: Job, events: EventWriter, own: Ranks, watched: _Watched) -> None:
         kept.check(BUILT)
         return built
 
-    work = Work(job, described, adapter, events, own, peaks, kept, build_trainer, build_predictor)
-    run_kind(work)
+    from steelyard_worker.work import Work, run_kind
+
+    run_kind(Work(job, described, adapter, events, own, peaks, kept, build_trainer, build_predictor))
 
 
 def _check_applied(job: Job, adapter: Adapter, events: EventWriter) -> KeptSettings:
@@ -290,7 +290,7 @@ class _Watched:
     def begin(self) -> None:
         """Look at the process as it is before an implementation is loaded."""
         # Loaded here, because what is loaded later could be made of replaced parts.
-        from steelyard_worker import inference, measure, profiling  # noqa: F401
+        from steelyard_worker import work  # noqa: F401
 
         self._environment, self._known = imported.environment(), untouched.known()
 
