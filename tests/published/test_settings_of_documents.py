@@ -223,6 +223,12 @@ def test_a_run_with_tensorfloat_32_says_so():
     assert {of_plan(group).precision for group in plan("transfer-cifar10").groups} == {"float32"}
 
 
+def test_a_run_on_a_part_of_a_data_set_says_so():
+    options = {"workloads": ("resnet18:cifar10",), "frameworks": ("pytorch",)}
+    whole, part = (resolve.plan(Options(**options, train_limits=limits)) for limits in ((), (500,)))
+    assert [of_plan(each.groups[0]).data for each in (whole, part)] == ["cifar10", "cifar10, 500 training samples"]
+
+
 def test_the_gain_without_horovod_is_an_order_and_its_size_is_computed():
     _, claim = find("S3:claim-horovod")
     _, computed = find("S3:comparison-horovod")

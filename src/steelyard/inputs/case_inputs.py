@@ -117,6 +117,7 @@ def _prepare(plan: RunPlan, case: Case, report: Callable[[data.Progress], None])
     initial = _with_embedding(initial, prepared.folder)
     arrays = tensors.read(prepared.folder)
     count = len(arrays["position/train"])
+    _check_limit(case, count)
     per_epoch = count // case.batch
     steps = _steps(plan, case, per_epoch)
     buckets, changing = case.sizes.get("buckets", 1), rates.write(case.optimizer, steps, per_epoch)
@@ -172,6 +173,16 @@ def _check_fit(network: Network, prepared: data.Prepared, preset: str) -> None:
         raise UserError(
             f"{preset}: the input '{declared.name}' {found} in the data '{prepared.meta['data']}', but the network declares "
             f"{expected}; change the sizes or the [data] table of the preset."
+        )
+
+
+def _check_limit(case: Case, count: int) -> None:
+    """Check that the data has as many training samples as are asked for: fewer would be shown as more than they are."""
+    wanted = case.data.get("train_limit", 0)
+    if wanted > count:
+        raise UserError(
+            f"{case.workload}:{case.preset} is to train on {wanted:,} samples (train_limit), and the data has {count:,} "
+            "that fit. Ask for fewer."
         )
 
 

@@ -162,8 +162,8 @@ def _removed(graphs: Sequence[Counted]) -> list[list[str]]:
 def added(value: str, found: Mapping[str, Counted]) -> str:
     """Return what the last pass of a set removes in addition to the others, and what the pass that a set leaves out would remove.
 
-    A set is written as the names of its passes, joined by `+`; the longest one has all passes. `without-NAME` and `with-NAME` differ
-    from all passes in one.
+    A set is written as the names of its passes, joined by `+`; the longest one has all passes. `without-NAME` and `with-NAME`
+    differ from all passes in one.
     """
     for prefix, others in SWITCHED.items():
         name = value.removeprefix(prefix)

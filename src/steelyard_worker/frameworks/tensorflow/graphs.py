@@ -19,7 +19,7 @@ UNIT = "nodes"
 def stages(step: Callable[[Any], Any], wrap: Callable[..., Any], batch: Any, chosen: str) -> Iterator[Stage]:
     """Yield the graph as traced, then as it is run, and from a process with all passes also with fewer.
 
-    `step`: the training step, before `wrap` makes a function of it. It is traced once; every choice optimises the same graph anew.
+    `step`: the training step, before `wrap` makes a function of it. It is traced once; every choice optimises it anew.
     """
     function = wrap(step)
     traced, run = before_and_after(function, batch)

@@ -33,8 +33,8 @@ REST = {
 }  # fmt: skip
 # TensorFlow does not start its passes for this one alone.
 NOT_ALONE = "implementations"
-# On, and without an option of `tf.config.optimizer`: the field of RewriterConfig, and its values for off and for TensorFlow's choice.
-# Code motion of conditionals has a field, too, but runs whatever it says.
+# On, and without an option of `tf.config.optimizer`: the field of RewriterConfig, and its values for off and for TensorFlow's own
+# choice. Code motion of conditionals has a field, too, but runs whatever it says.
 WITHOUT_OPTION = {
     "subgraphs": ("common_subgraph_elimination", RewriterConfig.OFF, RewriterConfig.DEFAULT),
     "memory": ("memory_optimization", RewriterConfig.NO_MEM_OPT, RewriterConfig.DEFAULT_MEM_OPT),
@@ -58,7 +58,9 @@ def alone() -> list[str]:
 
 def switched() -> list[str]:
     """Return the values that differ from TensorFlow's own choice in one pass."""
-    return [f"{WITHOUT}{name}" for name in (*STUDIED, *REST, *WITHOUT_OPTION)] + [f"{WITH}{name}" for name in USUALLY_OFF]
+    return [f"{WITHOUT}{name}" for name in (*STUDIED, *REST, *WITHOUT_OPTION)] + [
+        f"{WITH}{name}" for name in USUALLY_OFF
+    ]
 
 
 def values() -> list[str]:

@@ -84,7 +84,10 @@ def check_one_pass_more_or_less_is_seen_in_the_graph():
     with every_pass_afterwards():
         found = list(graphs.stages(step, graph_of, {"x": tf.ones(3)}, "all"))
     by_passes = {stage.passes: stage.kinds for stage in found[2:]}
-    assert {value for value, kinds in by_passes.items() if kinds["Exp"] == 2} >= {"without-subgraphs", "without-arithmetic"}
+    assert {value for value, kinds in by_passes.items() if kinds["Exp"] == 2} >= {
+        "without-subgraphs",
+        "without-arithmetic",
+    }
     assert by_passes["without-layout"]["Exp"] == 1
     assert by_passes["without-arithmetic"]["Pow"] == 1
     assert by_passes["with-debug-stripper"] == by_passes["without-memory"]
