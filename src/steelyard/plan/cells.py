@@ -24,8 +24,8 @@ THREADS = ranges.THREADS._replace(least=0, why="0: each framework's own default"
 class Cells:
     """One table [[cells]] of a study. An axis that is empty has one value: that of the preset or of the framework.
 
-    Workloads, `set`, batches, optimizers, tasks, precisions, threads, seeds, memory limits and train limits (training samples that
-    are used) tell groups apart; what runs in a group are its frameworks in their modes, with their knobs, loader workers and
+    Workloads, `set`, batches, optimizers, tasks, precisions, threads, seeds, memory limits and train limits (training samples
+    that are used) tell groups apart; what runs in a group are its frameworks in their modes, with their knobs, loader workers and
     strategies. `sizes`: the sizes of the study that have this table; empty: all. `stands_for`: the published workload:preset that
     these cells stand for at another size.
     `graphs`: count the operations of their training steps' graphs, in processes of their own. `thresholds`: scores of the test

@@ -58,7 +58,7 @@ class Common:
         largest = {"batch": "largest"} if self.protocol.searches_batch else {}
         return {
             **self.preset.sizes, "data": "yes" if self.preset.data else "synthetic",
-            LIMIT: self.preset.data.get(LIMIT, "all"), "optimizer": self.rule,
+            LIMIT: self.preset.data.get(LIMIT, "all") if self.preset.data else "", "optimizer": self.rule,
             "implementation": self.optimizer.implementation, "task": self.task, "precision": self.precision,
             "threads": self.threads or "default", "seed": self.seed, "device": self.device,
             "deterministic": self.deterministic, "protocol": self.protocol.name,

@@ -36,7 +36,7 @@ class Options:
 
     @property
     def key(self) -> dict[str, Any]:
-        """The options by name, for the key of prepared data; newer ones that do nothing are left out, so older data stays known."""
+        """The options by name, for the key of prepared data; newer ones that do nothing are left out."""
         newer = {
             each.name
             for each in fields(self)
