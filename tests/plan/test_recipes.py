@@ -49,8 +49,8 @@ def test_the_published_size_has_the_recipes_of_the_papers(
 
 def test_the_steps_of_the_recipes_are_those_of_the_papers() -> None:
     """64,000 steps of 128 of 50,000 images, and 370,000 of 256 of 1,281,167."""
-    assert 164 * (50_000 // 128) == pytest.approx(64_000, rel=0.01)
-    assert 74 * (1_281_167 // 256) == pytest.approx(370_000, rel=0.01)
+    assert pytest.approx(64_000, rel=0.01) == 164 * (50_000 // 128)
+    assert pytest.approx(370_000, rel=0.01) == 74 * (1_281_167 // 256)
 
 
 def test_vgg16_has_its_own_side_shifted_colours_and_dropout_after_convolutions() -> None:

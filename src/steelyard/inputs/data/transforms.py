@@ -111,7 +111,8 @@ class ImageTransform:
 def shifted(pixels: Pixels, amounts: np.ndarray[Any, np.dtype[np.float64]]) -> Pixels:
     """Return pixels uint8 (H, W, 3) moved along each principal component of colours by an amount of its factor, float64 (3,)."""
     moved = pixels + 255 * COMPONENTS @ (amounts * FACTORS)
-    return np.rint(moved).clip(0, 255).astype(np.uint8)
+    found: Pixels = np.rint(moved).clip(0, 255).astype(np.uint8)
+    return found
 
 
 def scaled_size(height: int, width: int, short: int) -> tuple[int, int]:
