@@ -126,8 +126,10 @@ def test_vgg16_on_small_images_was_trained_on_other_images():
     for row in found:
         assert row.judgement is None
         assert "imagenet instead of ImageNet's 50,000 validation images of 2010, in three parts" in row.differences
-    (data, optimizer, _) = study_notes()[1]["vgg16-convergence"].today
+    (data, recipe, on_cifar10, optimizer, _) = study_notes()[1]["vgg16-convergence"].today
     assert "1.28 million training images" in data
+    assert "They do not state where the rate falls." in recipe
+    assert "How often the rate is halved is ours." in on_cifar10
     assert "names no optimizer" in optimizer
 
 
