@@ -110,6 +110,31 @@ def test_data_whose_samples_do_not_fit_the_network_is_refused_by_the_first_input
         case_inputs.prepare(plan, data.silent)
 
 
+@pytest.mark.parametrize("limit", [16, 40, 41])
+def test_a_run_on_more_training_samples_than_there_are_is_refused(
+    limit: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A group that is named after 41 samples and trains on 40 would be wrong on the page."""
+    import numpy as np
+
+    monkeypatch.setenv("STEELYARD_CACHE", str(tmp_path / "cache"))
+    rows = np.zeros((50, 785), np.uint8)
+    rows[:, -1] = np.arange(50) % 10
+    (tmp_path / "digits").mkdir()
+    np.savetxt(tmp_path / "digits" / "mnist_5k.csv.gz", rows, fmt="%d", delimiter=",")
+    plan = resolve.plan(Options(
+        workloads=("resnet18:digits",), frameworks=("pytorch",), data=str(tmp_path / "digits"), batches=(4,), train_limits=(limit,),
+    ))  # fmt: skip
+    if limit > 40:
+        with pytest.raises(
+            UserError, match=r"resnet18:digits is to train on 41 samples .* the data has 40 that fit\. Ask"
+        ):
+            case_inputs.prepare(plan, data.silent)
+        return
+    (inputs,) = case_inputs.prepare(plan, data.silent).values()
+    assert (inputs.meta["train_count"], inputs.steps_per_epoch) == (limit, limit // 4)
+
+
 SPEECH = ("deepspeech2:tiny-lengths",)
 
 

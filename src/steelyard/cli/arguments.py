@@ -82,6 +82,8 @@ SELECTION = [
     _flag("--synthetic", "use random batches even if the preset has a data set"),
     _value("--data", "DIR", "folder with data sets in their official layouts; see steelyard list data", type=values.folder),
     *FOLDERS,
+    _value("--train-limit", "N[,N]", "training samples of the data set that are used (default: all)", type=values.samples,
+           dest="train_limits"),
     _value("--memory-limit", "SIZE[,SIZE]", "main memory that each measuring process may use, such as 4GB (default: no limit)",
            type=values.texts, dest="memory_limits"),
     _value("--seed", "N[,N]", "seeds for weights, data order and round order (default 1)", type=values.seeds, dest="seeds"),

@@ -119,6 +119,7 @@ def _prepare(plan: RunPlan, case: Case, report: Callable[[data.Progress], None])
     initial = _with_embedding(initial, prepared.folder)
     arrays = tensors.read(prepared.folder)
     count = len(arrays["position/train"])
+    _check_limit(case, count)
     per_epoch = count // case.batch
     steps = _steps(plan, case, per_epoch)
     buckets, changing = case.sizes.get("buckets", 1), rates.write(case.optimizer, steps, per_epoch)
@@ -188,6 +189,16 @@ def _unfit(declared: Input, held: str, expected: str, name: str, preset: str) ->
         f"{preset}: the input '{declared.name}' {held} in the data '{name}', but the network declares {expected}; change the "
         "sizes or the [data] table of the preset."
     )
+
+
+def _check_limit(case: Case, count: int) -> None:
+    """Check that the data has as many training samples as are asked for: fewer would be shown as more than they are."""
+    wanted = case.data.get("train_limit", 0)
+    if wanted > count:
+        raise UserError(
+            f"{case.workload}:{case.preset} is to train on {wanted:,} samples (train_limit), and the data has {count:,} "
+            "that fit. Ask for fewer."
+        )
 
 
 def _request(plan: RunPlan, case: Case) -> data.DataRequest:

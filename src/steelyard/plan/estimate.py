@@ -174,6 +174,7 @@ def _rounds_s(plan: RunPlan, known: Known, rounds: Callable[[Protocol], int]) ->
         group, seconds = plan.group(variant.group), step_s(plan, variant, known)
         data = variant.case.data
         count = data.get("samples") or known.samples.get(data.get("name", ""), USUAL_SAMPLES)
+        count = min(count, data.get("train_limit") or count)
         steps_per_epoch = max(1, count // variant.case.batch)
         schedule = group.protocol.schedule
         if group.protocol.searches_batch:

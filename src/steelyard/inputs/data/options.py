@@ -1,10 +1,11 @@
 """The options in the `[data]` table of a preset, one class per form of data set, with their checks.
 
-The names and defaults of options are part of the cache key of prepared data: changing one makes all caches stale.
+The names and defaults of options are part of the cache key of prepared data: changing one makes all caches stale. A new
+option that does nothing by default has `newer` in its metadata, and then it does not.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from steelyard.errors import UserError, nearest
@@ -13,6 +14,8 @@ from steelyard.inputs.data.catalogue import DataSet
 
 Checks = list[tuple[bool, str]]  # (does the error apply, the sentence that describes it)
 MAX_ID = 2**31 - 1
+# Shifts beyond one standard deviation of all colours leave little of an image.
+MAX_SHIFT = 1.0
 ODD_WINDOW = "window must be an even number of samples."
 
 
@@ -30,6 +33,16 @@ class Options:
 
     train_limit: int = 0
     test_limit: int = 0
+
+    @property
+    def key(self) -> dict[str, Any]:
+        """The options by name, for the key of prepared data; newer ones that do nothing are left out."""
+        newer = {
+            each.name
+            for each in fields(self)
+            if each.metadata.get("newer") and getattr(self, each.name) == each.default
+        }
+        return {name: value for name, value in asdict(self).items() if name not in newer}
 
     def checks(self) -> Checks:
         """Return the checks of this form, apart from those of types and smallest values."""
@@ -52,6 +65,7 @@ class ImageOptions(SeededOptions):
     augment changes the training images once, during preparation. Images of one size are shifted by up to 4 pixels, and
     the border is filled with zeros. From images of different sizes a random part (8 to 100 % of the area, aspect
     ratio 3:4 to 4:3) is resized to `crop`. Half of the images are mirrored.
+    colour_shift: standard deviation of a random shift of the colours of each training image, also drawn once; published with 0.1.
     """
 
     mean: tuple[float, ...] = (0.5,)
@@ -60,6 +74,7 @@ class ImageOptions(SeededOptions):
     resize: int = 0
     crop: int = 0
     augment: bool = False
+    colour_shift: float = field(default=0.0, metadata={"newer": True})
 
     def checks_for(self, shape: tuple[int, ...]) -> Checks:
         """Return the checks for images of a shape: (channels, height, width), or (channels,) if sizes differ."""
@@ -68,6 +83,8 @@ class ImageOptions(SeededOptions):
             (len(self.mean) not in (1, channels), f"mean needs one number, or one for each of {channels} channels."),
             (len(self.std) not in (1, channels), f"std needs one number, or one for each of {channels} channels."),
             (min(self.std) <= 0, "std must be above 0."),
+            (not 0 <= self.colour_shift <= MAX_SHIFT, f"colour_shift must be from 0 to {MAX_SHIFT:g}."),
+            (self.colour_shift > 0 and channels != 3, "colour_shift is for images of three colours."),
         ]
         if not size:
             return [

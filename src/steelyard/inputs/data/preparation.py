@@ -3,7 +3,6 @@
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
@@ -151,7 +150,7 @@ def _companion_name(options: Options) -> str:
 def _prepared_folder(source: Source, options: Options) -> Path:
     companions = (source.companion, source.path.parent / WORD_INDEX) if source.companion else ()
     digests = [digest_file(path, "sha256") for path in companions if path.is_file()]
-    key = atomic.key("data", METHOD, source.layout.name, source.identity, digests, asdict(options), *reading_of(source))
+    key = atomic.key("data", METHOD, source.layout.name, source.identity, digests, options.key, *reading_of(source))
     return cache_folder() / "data" / "prepared" / f"{source.data.name}-{key}"
 
 
