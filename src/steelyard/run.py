@@ -8,7 +8,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from steelyard import fitting, host, report
+from steelyard import analysis, fitting, host, report
 from steelyard.catalog import frameworks
 from steelyard.certificates import certification, dumps
 from steelyard.certificates.method import Scope
@@ -48,7 +48,7 @@ def run(plan: RunPlan, folder: Path, screen: Screen, nodes: Choice | None = None
             beside = not plan.options.guard and math.isinf(limit_s)
             _run_here(plan, folder, screen, Patience(limit_s, beside))
         screen.stage("Report")
-        return report.write(report.view(folder))
+        return report.write(analysis.view(folder))
 
 
 def _run_here(plan: RunPlan, folder: Path, screen: Screen, patience: Patience) -> None:

@@ -119,7 +119,7 @@ def carry_out(
 def _carried_out(
     arguments: argparse.Namespace, plan: RunPlan, folder: Path, nodes: Choice | None, limit_s: float
 ) -> int:
-    from steelyard import report
+    from steelyard import analysis
     from steelyard import run as runs
     from steelyard.cli import outcome
     from steelyard.report import terminal
@@ -138,7 +138,7 @@ def _carried_out(
         )
         print(_kept(folder), end="", file=sys.stderr)
         return EXIT_INTERRUPTED
-    found = report.view(folder)
+    found = analysis.view(folder)
     terminal.show(found, as_json=arguments.json)
     if not arguments.json:
         print(durations.sentence(record.read(folder).seconds))
