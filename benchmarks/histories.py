@@ -19,10 +19,10 @@ from tests.statistics import simulated_histories
 from tests.statistics.simulated_histories import SCATTER
 
 from benchmarks.rows import Row
+from steelyard.analysis.history import ERROR, History, history
 from steelyard.plan import resolve
 from steelyard.plan.options import Options
 from steelyard.report import history_page
-from steelyard.report.history import ERROR, History, history
 from steelyard.results import merging, record
 from steelyard.results.facts import HostFacts
 from steelyard.results.points import Point, RunFacts

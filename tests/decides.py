@@ -36,9 +36,12 @@ SHOWING = (
     "host",
     "profiles",
     "published",
+    "analysis",
     "report",
+    "wording",
     "results",
-    "run",
+    "stages",
+    "library",
     "statistics",
 )
 

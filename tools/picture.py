@@ -18,16 +18,17 @@ from typing import TYPE_CHECKING
 from PIL import Image
 from rich.console import Console
 
-from steelyard import report
+from steelyard import analysis, report
+from steelyard.analysis import formatting
 from steelyard.errors import UserError
 from steelyard.files.paths import runs_folder
-from steelyard.report import formatting, terminal
+from steelyard.report import terminal
 from steelyard.results import run_folders
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from steelyard.report.model import View
+    from steelyard.analysis.model import View
 
 ROOT = Path(__file__).resolve().parents[1]
 README, PICTURE = ROOT / "README.md", ROOT / "docs" / "page.png"
@@ -45,7 +46,7 @@ SECONDS = 90
 def main(name: str) -> int:
     """Write the picture, then the example in the README; the exit code is 2 if the run or a browser is missing."""
     try:
-        view = report.view(run_folders.find(runs_folder(), name))
+        view = analysis.view(run_folders.find(runs_folder(), name))
         take_picture(view, PICTURE)
         text = README.read_text(encoding="utf-8")
         README.write_text(with_example(text, example(view)), encoding="utf-8")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from scripted_certification import Scripted, environment, ids, session, wrong
 
-from steelyard import run as stages
+from steelyard import stages
 from steelyard.catalog import frameworks
 from steelyard.certificates import certification, record
 from steelyard.certificates.sources import digest

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from steelyard import report
+from steelyard import analysis
 from steelyard.results import record, trials
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def certificates(run: Path) -> dict[str, Any]:
 
 def verdicts(run: Path) -> dict[tuple[str, str], str]:
     """Return what a run says of each pair."""
-    (comparison,) = report.view(run).comparisons
+    (comparison,) = analysis.view(run).comparisons
     return {(pair.a, pair.b): pair.kind for pair in comparison.rankings["cached"].verdicts}
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from steelyard.analysis import nodes
 from steelyard.cluster import gangs
 from steelyard.cluster.followers import Followers
 from steelyard.cluster.gangs import Gang, Hold, PartEnded
@@ -15,7 +16,6 @@ from steelyard.cluster.held import Held
 from steelyard.cluster.messages import Outgoing
 from steelyard.measure.attempts import Attempt, Outcome
 from steelyard.measure.hosts import Meeting
-from steelyard.report import nodes
 
 ATTEMPT = Attempt("line:small", 3, 0, (), nodes=2)
 

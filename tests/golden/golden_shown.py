@@ -25,7 +25,7 @@ import golden_pages
 import jinja2
 from golden_commands import Shown, commands_of
 
-from steelyard import report
+from steelyard import analysis
 from steelyard.cli import outcome
 from steelyard.cli.commands import selection
 from steelyard.cli.main import main
@@ -93,7 +93,7 @@ def _execute(arguments: tuple[str, ...]) -> _Outcome:
 
 def _explain(arguments: tuple[str, ...]) -> int:
     """Show the profiles of a record as `steelyard explain` does, which would take those that are missing."""
-    view = report.view(run_folders.find(paths.runs_folder(), arguments[2]))
+    view = analysis.view(run_folders.find(paths.runs_folder(), arguments[2]))
     ids = {variant.case.id for variant in view.record.plan.variants}
     if "--json" in arguments:
         selection.print_json(explained_lines.as_dict(view, ids, Path("report.html")))

@@ -15,11 +15,13 @@ ORDER = (
     "files",
     "host",
     "statistics",
+    "wording",
     "published",
     "catalog",
     "plan",
     "results",
     "profiles",
+    "analysis",
     "report",
     "console",
     "environments",
@@ -30,17 +32,20 @@ ORDER = (
     "cluster",
     "fitting",
     "redone",
-    "run",
+    "stages",
     "cli",
+    "library",
     "__main__",
 )
 # A report shows what was recorded, so it must not depend on the current catalogue or machine.
-REPORT_READS = {"errors", "files", "statistics", "results", "profiles", "report"}
+RECORDED = {"errors", "files", "statistics", "wording", "results", "profiles", "analysis"}
 
 
 def allowed(name: str) -> set[str]:
     """Return the packages that a package may import."""
-    return REPORT_READS if name == "report" else set(ORDER[: ORDER.index(name) + 1])
+    if name in ("analysis", "report"):
+        return RECORDED | {name}
+    return set(ORDER[: ORDER.index(name) + 1])
 
 
 def violations(package: Path) -> list[str]:

@@ -6,10 +6,12 @@ from pathlib import Path
 
 import layers
 import pytest
+import source_rules
 
 import steelyard
 
 PACKAGE = Path(steelyard.__file__).parent
+DRAWING = {"plotly", "rich", "jinja2", "markupsafe", "matplotlib"}
 
 
 def test_every_package_is_in_the_order() -> None:
@@ -19,6 +21,29 @@ def test_every_package_is_in_the_order() -> None:
 
 def test_imports_follow_the_order() -> None:
     assert layers.violations(PACKAGE) == []
+
+
+def test_what_is_true_is_found_without_a_library_that_draws() -> None:
+    assert drawing_in(PACKAGE) == []
+
+
+def test_a_library_that_draws_is_found_where_nothing_is_drawn(tmp_path: Path) -> None:
+    path = tmp_path / "analysis" / "a.py"
+    path.parent.mkdir()
+    path.write_text("def late():\n    from rich.text import Text\nimport plotly.offline\n")
+    assert drawing_in(tmp_path) == [f"{path.relative_to(tmp_path)} imports {name}" for name in ("plotly", "rich")]
+
+
+def drawing_in(package: Path) -> list[str]:
+    """Return the libraries for pages and terminals that the rooms below `report` import."""
+    return [
+        f"{path.relative_to(package)} imports {name}"
+        for room in ("analysis", "wording", "statistics", "results", "profiles", "published")
+        for path in sorted((package / room).rglob("*.py"))
+        for name in sorted(
+            {module.partition(".")[0] for _, module in source_rules.imported(path.read_text("utf-8"))} & DRAWING
+        )
+    ]
 
 
 def test_there_are_no_import_cycles() -> None:
@@ -31,6 +56,9 @@ def test_there_are_no_import_cycles() -> None:
         ("statistics/a.py", "from steelyard.catalog import frameworks"),
         ("plan/a.py", "import steelyard.results.record"),
         ("report/a.py", "from steelyard.plan.run_plan import RunPlan"),
+        ("analysis/a.py", "from steelyard.report import figures"),
+        ("analysis/a.py", "from steelyard.plan.run_plan import RunPlan"),
+        ("wording/a.py", "from steelyard.results import record"),
         ("report/a.py", "def late():\n    from steelyard.catalog import workloads"),
         ("measure/a.py", "from steelyard import certificates"),
         ("measure/a.py", "if TYPE_CHECKING:\n    from steelyard.cli import live"),

@@ -6,12 +6,12 @@ from functools import cache
 
 import pytest
 
+from steelyard.analysis.measured_settings import of_plan
 from steelyard.host import links
 from steelyard.plan import resolve, studies
 from steelyard.plan.options import Options
 from steelyard.published.documents import documents, find, study_notes
 from steelyard.redone.judgeable import planned_rows
-from steelyard.report.measured_settings import of_plan
 from steelyard_worker.strategy import nodes_of
 
 CNNS = ("resnet50:imagenet", "vgg16:imagenet", "inceptionv3:imagenet")

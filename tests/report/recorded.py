@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from recorded_profiles import INPUTS, write_scripted
 
-from steelyard import report
+from steelyard import analysis
 from steelyard.measure import jobs
 from steelyard.plan import resolve
 from steelyard.plan.options import Options
@@ -142,7 +142,7 @@ def write_run(
 
 def view_of(folder, quantity=STEP_TIME):
     """Return the view of a run folder, ranked by a quantity."""
-    return report.view(folder, quantity)
+    return analysis.view(folder, quantity)
 
 
 def _process(planned, folder, variant, number, script, sources, place):

@@ -9,15 +9,16 @@ import pytest
 from reading import Page
 from recorded import Script, options, view_of, write_run
 
+from steelyard.analysis import commands
+from steelyard.analysis.advice import advice, round_times
+from steelyard.analysis.commands import Further
 from steelyard.cli.arguments import parser
 from steelyard.cli.commands import selection
 from steelyard.files import paths
 from steelyard.plan import resolve
 from steelyard.plan.options import Options
 from steelyard.plan.protocols import protocol
-from steelyard.report import commands, page, terminal
-from steelyard.report.advice import advice, round_times
-from steelyard.report.commands import Further
+from steelyard.report import page, terminal
 from steelyard.results import record
 from steelyard.statistics.decision import DecisionPlan, Ranking, Verdict
 

@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from recorded import unstated
 
+from steelyard.analysis.matching import OVER_BATCHES, MeasuredArm, MeasuredGroup, beside, count
+from steelyard.analysis.published import setting
 from steelyard.files import settings_files
 from steelyard.published import gathering
 from steelyard.published.held import Arm, Held
-from steelyard.report.beside import OVER_BATCHES, MeasuredArm, MeasuredGroup, beside, count
-from steelyard.report.published import setting
 from steelyard.statistics.claims import MAXIMUM, MEAN, Claim
 from steelyard.statistics.intervals import Ratio
 
@@ -286,8 +286,8 @@ def test_one_round_gives_no_judgement():
 
 @pytest.mark.parametrize("written", ["false", "False"])
 def test_values_of_knobs_are_compared_as_text(written):
+    from steelyard.analysis.matching import means
     from steelyard.published.held import Arm
-    from steelyard.report.beside import means
 
     assert means(Arm("dense", "", "", {"sparse": written}), arm("PyTorch", "pytorch", "eager", sparse=False))
     assert not means(Arm("dense", "", "", {"sparse": written}), arm("PyTorch", "pytorch", "eager", sparse=True))

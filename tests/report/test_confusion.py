@@ -10,7 +10,8 @@ import pytest
 from reading import Page
 from recorded import Script, view_of, write_run
 
-from steelyard.report import confusion, page, terminal
+from steelyard.report import page, terminal
+from steelyard.report.plots import confusion
 from steelyard.results import confusions
 from steelyard.results.trials import Evaluation
 from steelyard.statistics.confusion import counts

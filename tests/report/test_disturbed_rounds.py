@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from steelyard.report import warnings
+from steelyard.analysis import warnings
 
 
 @pytest.mark.parametrize(

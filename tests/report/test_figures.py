@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 from recorded import Script, view_of, write_run
 
-from steelyard.report import forest, losses, page, series, stability
+from steelyard.report import page
 from steelyard.report.figures import extremes, plain
+from steelyard.report.plots import forest, losses, series, stability
 from steelyard.report.styles import COLOURS, style, styles
 
 

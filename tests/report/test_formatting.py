@@ -7,8 +7,9 @@ from dataclasses import replace
 import pytest
 from recorded import Script, options, view_of, write_run
 
-from steelyard.report import formatting, notation
-from steelyard.report.warnings import ResultWarning, gather
+from steelyard.analysis import formatting
+from steelyard.analysis.warnings import ResultWarning, gather
+from steelyard.wording import notation
 
 
 @pytest.mark.parametrize(

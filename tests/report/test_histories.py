@@ -15,10 +15,10 @@ import pytest
 from reading import Page, check_policy
 from recorded import Script, options, write_run
 
+from steelyard.analysis.history import answer, history, slower
 from steelyard.cli.main import main
 from steelyard.errors import UserError
 from steelyard.report import history_page
-from steelyard.report.history import answer, history, slower
 from steelyard.results import points, record, trials
 from steelyard.results.points import Point, RunFacts
 from steelyard.results.store import Store

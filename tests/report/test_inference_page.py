@@ -9,8 +9,9 @@ import pytest
 from reading import Page
 from recorded import Script, options, view_of, write_run
 
+from steelyard.analysis import compare, formatting
 from steelyard.errors import UserError
-from steelyard.report import compare, formatting, page, terminal
+from steelyard.report import page, terminal
 from steelyard.report.terms import TERMS
 from steelyard.results.quantities import FIRST_STEP, LATENCIES, PEAK_MEMORY, THROUGHPUT
 

@@ -8,7 +8,10 @@ import pytest
 from reading import Page
 from recorded_trials import training
 
-from steelyard.report import learning, page, sections, thresholds, trainings
+from steelyard.analysis import thresholds, trainings
+from steelyard.analysis.learning_curves import learning
+from steelyard.report import page, workload_parts
+from steelyard.report.plots import learning_curves
 from steelyard.report.styles import styles
 from steelyard.results.events import Shapes
 from steelyard.results.learning import Course
@@ -32,8 +35,9 @@ def view(recorded_view, tmp_path):
 
 
 def drawn(view):
-    found = learning.section(view.comparisons, styles(view.comparisons))
-    return found, {figure.title: figure for figure in found.figures}
+    found = learning(view.comparisons)
+    figures = learning_curves.figures_of(found, styles(view.comparisons))
+    return found, {figure.title: figure for figure in figures}
 
 
 def test_the_loss_and_the_metric_are_drawn_by_epoch_and_by_second(view):
@@ -252,7 +256,7 @@ def test_the_first_of_several_seeds_has_the_curves_of_all_and_another_batch_has_
     assert trainings.of_all_seeds(one, among) == [one, two]
     assert trainings.of_all_seeds(two, among) == []
     assert trainings.of_all_seeds(other, among) == [other]
-    assert learning.section([], {}) is None
+    assert learning([]) is None
     headings = [each.words for each in Page(page.render(replace(view, comparisons=among))).all("h3")]
     assert headings.count("Learning curves of 2 seeds") == 1
     assert headings.count("Learning curves") == 1
@@ -296,7 +300,7 @@ def test_the_table_of_epochs_has_the_numbers_of_shapes_only_where_batches_are_cu
         for each, own in zip(comparison.contenders, (shapes, {}), strict=True)
     )  # fmt: skip
     cut = replace(view, comparisons=(replace(comparison, contenders=(fake, dummy)),))
-    (section,) = [sections.workload(each, styles([each])) for each in cut.comparisons]
+    (section,) = [workload_parts.workload(each, styles([each])) for each in cut.comparisons]
     cells = [{column.heading: str(cell) for column, cell in row} for _, _, row in section.epochs.rows]
     assert [each["shapes in epoch 1"] for each in cells] == ["13", "-"]
     assert [each["new shapes in epoch 2"] for each in cells] == ["4", "-"]

@@ -7,7 +7,7 @@ from recorded import Script, options, view_of, write_run
 
 from steelyard.host import links
 from steelyard.plan import spreading
-from steelyard.report import link_speed
+from steelyard.report.plots import link_speed
 
 EXACT = {"scatter": 0.0, "process_scatter": 0.0}
 # The first name that a variant contains counts.

@@ -9,7 +9,9 @@ import pytest
 from reading import Page
 from recorded import Script, view_of, write_run
 
-from steelyard.report import losses, measured_groups, page
+from steelyard.analysis import measured_groups
+from steelyard.report import page
+from steelyard.report.plots import losses
 from steelyard.report.styles import styles
 from steelyard.results import record
 

@@ -9,10 +9,11 @@ import pytest
 from reading import Page
 from recorded import Script, options, view_of, write_run
 
+from steelyard.analysis import published
 from steelyard.plan import studies
 from steelyard.published.gathering import gather
 from steelyard.published.held import Held
-from steelyard.report import page, published, terminal
+from steelyard.report import page, terminal
 from steelyard.results import record
 from steelyard.statistics.conditions import NOT_KEPT, RANDOM, Conditions
 

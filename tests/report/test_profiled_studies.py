@@ -9,9 +9,10 @@ from reading import Page
 from recorded import Script, view_of, write_run
 
 from steelyard import report
+from steelyard.analysis import shares
 from steelyard.plan.options import Options
 from steelyard.profiles.quantities import QUANTITIES
-from steelyard.report import shares, terminal
+from steelyard.report import terminal
 from steelyard.statistics.intervals import level_interval
 
 NAMES = ("pytorch", "tensorflow")

@@ -9,11 +9,12 @@ import pytest
 from reading import Page
 from recorded import Script, view_of, write_run
 
-from steelyard import report
+from steelyard import analysis, report
+from steelyard.analysis import published
 from steelyard.plan.options import Options
 from steelyard.published.gathering import gather
 from steelyard.published.held import Held
-from steelyard.report import page, published, terminal
+from steelyard.report import page, terminal
 
 ARMS = {"mindspore": "fake", "pytorch": "dummy"}
 HELD = (
@@ -209,7 +210,7 @@ def test_a_page_needs_nothing_but_the_record(view, monkeypatch):
 
     monkeypatch.setattr(documents, "read", refused)
     documents.documents.cache_clear()
-    again = report.view(view.folder)
+    again = analysis.view(view.folder)
     assert published.answer(again.published) == published.answer(view.published)
     documents.documents.cache_clear()
 

@@ -12,16 +12,17 @@ from reading import Page
 from recorded import Script, view_of, write_run
 
 from steelyard import report
-from steelyard.report import columns, compare, formatting, page, terminal, warnings
-from steelyard.report.words import said
+from steelyard.analysis import compare, formatting, warnings
+from steelyard.report import columns, page, terminal
 from steelyard.results import quantities
 from steelyard.results.quantities import LARGEST_BATCH, LATENCIES, OF_EPOCHS, OF_PHASES, STEP_TIME, THROUGHPUT
+from steelyard.wording.task_words import fill
 
 # Not those of the run of these tests: it trains, but no whole epochs, searches for no batch, and its phases have no memory.
 LEFT_OUT = (LARGEST_BATCH, *LATENCIES, *OF_EPOCHS, *OF_PHASES)
 QUANTITIES = {name: each for name, each in quantities.QUANTITIES.items() if each not in LEFT_OUT}
 OTHERS = [quantity for quantity in QUANTITIES.values() if quantity is not STEP_TIME]
-RULE = said(formatting.RULE, "training")
+RULE = fill(formatting.RULE, "training")
 PER_PROCESS = [quantity for quantity in OTHERS if quantity.per_process]
 
 

@@ -10,8 +10,9 @@ from reading import Page
 from recorded import view_of
 from test_scaling import SCRIPTS, as_kind, run
 
-from steelyard.report import page, scaling, scaling_lines, scaling_table
-from steelyard.report.scaling import Share
+from steelyard.analysis import scaling, scaling_lines
+from steelyard.analysis.scaling import Share
+from steelyard.report import page, scaling_table
 from steelyard.statistics.intervals import Ratio
 from steelyard_worker import strategy_kinds
 

@@ -13,7 +13,8 @@ from recorded import Script, view_of
 from rich.console import Console
 from test_scaling import EXACT, SCRIPTS, as_kind, run
 
-from steelyard.report import not_waiting, page, scaling, terminal
+from steelyard.analysis import asynchronous_ranks, scaling
+from steelyard.report import page, terminal
 from steelyard.results.learning import Course
 
 # `alone` plays the ranks that do not wait: 5.4 ms, beside 6 ms of `copies`.
@@ -38,7 +39,7 @@ def trained(view, monkeypatch):
 
     def made(own=(), waiting=(), thresholds=(), kind="asynchronous"):
         courses = {"alone:2": list(own), "copies:2": list(waiting), "single:1": []}
-        monkeypatch.setattr(not_waiting, "courses", lambda trials: courses[trials[0].job.case.strategy])
+        monkeypatch.setattr(asynchronous_ranks, "courses", lambda trials: courses[trials[0].job.case.strategy])
         comparison = as_kind(view, "alone:2", kind, "batch")
         return replace(view, comparisons=(replace(comparison, thresholds=thresholds),))
 
@@ -47,7 +48,7 @@ def trained(view, monkeypatch):
 
 def only(view):
     (comparison,) = view.comparisons
-    (found,) = not_waiting.beside(comparison)
+    (found,) = asynchronous_ranks.beside(comparison)
     return found
 
 
@@ -57,24 +58,26 @@ def test_the_speed_is_that_of_ranks_that_wait_over_that_of_those_that_do_not(tra
     assert (found.contender.case.strategy, found.waiting.case.strategy) == ("alone:2", "copies:2")
     assert found.speed.value == FASTER
     assert found.learnt is None
-    assert re.fullmatch(r"Fake, alone:2: 1\.11x \[1\.11, 1\.11\] the speed of copies:2\.", not_waiting.line(found))
+    assert re.fullmatch(
+        r"Fake, alone:2: 1\.11x \[1\.11, 1\.11\] the speed of copies:2\.", asynchronous_ranks.line(found)
+    )
 
 
 @pytest.mark.parametrize("kind", ["alone", "processes", "model", "pipeline", "sharded"])
 def test_other_kinds_are_beside_none(trained, kind):
     (comparison,) = trained(kind=kind).comparisons
-    assert not_waiting.beside(comparison) == []
+    assert asynchronous_ranks.beside(comparison) == []
 
 
 def test_the_fastest_of_those_that_wait_and_have_as_many_parts_is_the_other(tmp_path):
     scripts = {"copies:2": Script(6.0, **EXACT), "copies:4": Script(2.0, **EXACT), "alone": SCRIPTS["alone"]}
     found = view_of(run(tmp_path, scripts, ("copies:2", "copies:4", "alone:2"), batches=(16,)))
     comparison = as_kind(found, "alone:2", "local", "batch")
-    (row,) = not_waiting.beside(comparison)
+    (row,) = asynchronous_ranks.beside(comparison)
     assert row.waiting.case.strategy == "copies:2"
     slower = replace(row.waiting, trials=tuple(_slower(each, 2) for each in row.waiting.trials))
     others = [each for each in comparison.contenders if each is not row.waiting]
-    (row,) = not_waiting.beside(replace(comparison, contenders=(slower, *others, row.waiting)))
+    (row,) = asynchronous_ranks.beside(replace(comparison, contenders=(slower, *others, row.waiting)))
     assert row.waiting is not slower
 
 
@@ -90,7 +93,7 @@ def test_a_contender_with_other_settings_or_that_failed_is_not_the_other(trained
         replace(copies, failure="It fell over."),
         replace(copies, case=replace(copies.case, settings=settings)),
     ):
-        assert not_waiting.beside(replace(comparison, contenders=(single, other, alone))) == []
+        assert asynchronous_ranks.beside(replace(comparison, contenders=(single, other, alone))) == []
 
 
 def test_the_highest_threshold_that_one_of_the_two_has_reached_decides(trained):
@@ -99,7 +102,7 @@ def test_the_highest_threshold_that_one_of_the_two_has_reached_decides(trained):
     own, waiting = found.learnt
     assert (own.seconds, own.epoch, own.arrived, own.last) == (None, None, 0, 0.8)
     assert (waiting.seconds, waiting.epoch, waiting.arrived, waiting.last) == (9.0, 3.0, 1, 0.96)
-    assert not_waiting.line(found).endswith(
+    assert asynchronous_ranks.line(found).endswith(
         " the speed of copies:2. Accuracy 95 % never, with copies:2 by 9.00 s (epoch 3). At the end 80 %, with copies:2 96 %."
     )
 
@@ -110,7 +113,7 @@ def test_the_hardest_perplexity_is_the_lowest(trained):
     assert found.threshold == 30.0
     assert (
         "Perplexity 30 by 4.00 s (epoch 2), with copies:2 never. At the end 20, with copies:2 40."
-        in not_waiting.line(found)
+        in asynchronous_ranks.line(found)
     )
 
 
@@ -126,8 +129,9 @@ def test_times_are_those_of_half_of_the_trainings_and_the_last_score_is_a_mean(t
     first, second = found.learnt
     assert (first.seconds, first.epoch, first.last) == (4.0, 2.0, pytest.approx(0.8))
     assert (second.seconds, second.arrived) == (None, 1)
-    assert "Accuracy 80 % by 4.00 s (epoch 2), with copies:2 in fewer than half of its trainings." in not_waiting.line(
-        found
+    assert (
+        "Accuracy 80 % by 4.00 s (epoch 2), with copies:2 in fewer than half of its trainings."
+        in asynchronous_ranks.line(found)
     )
 
 
@@ -135,7 +139,7 @@ def test_times_are_those_of_half_of_the_trainings_and_the_last_score_is_a_mean(t
 def test_without_a_threshold_that_was_reached_the_last_scores_are_compared(trained, thresholds):
     found = only(trained([course(0.5, 0.7)], [course(0.5, 0.8)], thresholds))
     assert found.threshold is None
-    assert not_waiting.line(found).endswith(" the speed of copies:2. At the end 70 %, with copies:2 80 %.")
+    assert asynchronous_ranks.line(found).endswith(" the speed of copies:2. At the end 70 %, with copies:2 80 %.")
 
 
 @pytest.mark.parametrize(
@@ -156,16 +160,16 @@ def test_without_a_common_round_there_is_no_speed(trained):
         if each.case.strategy == "alone:2" else each
         for each in comparison.contenders
     ]  # fmt: skip
-    (found,) = not_waiting.beside(replace(comparison, contenders=tuple(late)))
+    (found,) = asynchronous_ranks.beside(replace(comparison, contenders=tuple(late)))
     assert found.speed is None
-    assert not_waiting.line(found) == "Fake, alone:2: no round in common with copies:2."
-    assert not_waiting.rows([found]) == [["Fake, alone:2", "copies:2", "-"]]
+    assert asynchronous_ranks.line(found) == "Fake, alone:2: no round in common with copies:2."
+    assert asynchronous_ranks.rows([found]) == [["Fake, alone:2", "copies:2", "-"]]
 
 
 def test_page_terminal_and_json_say_it(trained):
     view = trained([course(0.5, 0.96)], [course(0.5, 0.9)], (0.95,))
     found = Page(page.render(view))
-    sentence = not_waiting.line(only(view))
+    sentence = asynchronous_ranks.line(only(view))
     said = ["".join(each.text.split()) for each in found.all("li")]  # the page explains words of it
     assert "".join(sentence.split()) in said
     (table,) = [each for each in found.all("table") if "ranks that wait" in each.words]
@@ -180,11 +184,11 @@ def test_page_terminal_and_json_say_it(trained):
         "90 %",
     ):
         assert words in table.words
-    assert not_waiting.HEADING in [each.words for each in found.all("h4")]
+    assert asynchronous_ranks.HEADING in [each.words for each in found.all("h4")]
 
     shown = io.StringIO()
     terminal.print_view(Console(file=shown, width=200), view)
-    assert not_waiting.HEADING in shown.getvalue()
+    assert asynchronous_ranks.HEADING in shown.getvalue()
     assert sentence in shown.getvalue()
 
     (read,) = json.loads(json.dumps(terminal.as_dict(view)))["comparisons"]
@@ -197,7 +201,7 @@ def test_page_terminal_and_json_say_it(trained):
 
 def test_a_page_without_such_ranks_has_no_such_table(view):
     found = Page(page.render(view))
-    assert not_waiting.HEADING not in [each.words for each in found.all("h4")]
+    assert asynchronous_ranks.HEADING not in [each.words for each in found.all("h4")]
 
 
 def test_strategies_that_differ_in_knobs_of_their_own_are_alike(view):

@@ -8,7 +8,7 @@ import shutil
 import pytest
 from recorded import WORKLOADS, Script, options, write_run
 
-from steelyard import report
+from steelyard import analysis
 from steelyard.catalog import frameworks, workloads
 from steelyard.errors import UserError
 from steelyard.files import settings_files
@@ -31,7 +31,7 @@ def folders(tmp_path):
 
 def shown(run):
     """Return the page and the JSON of a run."""
-    view = report.view(run)
+    view = analysis.view(run)
     return page.render(view), json.dumps(terminal.as_dict(view))
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from recorded import Script, view_of, write_run
 
-from steelyard.report import reported
+from steelyard.analysis import reported
 
 COMPILED = {"name": "compiled-while-counted", "count": 3, "input": "pipeline"}
 

@@ -10,10 +10,11 @@ import pytest
 from reading import Page
 from recorded import Script, options, view_of, write_run
 
+from steelyard.analysis import scaling
 from steelyard.plan import spreading
-from steelyard.report import page, scaling, scaling_table, terminal
-from steelyard.report.notation import quantity_text
+from steelyard.report import page, scaling_table, terminal
 from steelyard.results.quantities import PEAK_MEMORY, THROUGHPUT
+from steelyard.wording.notation import quantity_text
 from steelyard_worker import protocol
 
 EXACT = {"scatter": 0.0, "process_scatter": 0.0}

@@ -8,12 +8,12 @@ import pytest
 from recorded import Script, unstated, view_of, write_run
 from recorded_trials import training
 
+from steelyard.analysis import measured_groups, published
+from steelyard.analysis.matching import beside
 from steelyard.plan import studies
 from steelyard.published.documents import documents
 from steelyard.published.gathering import gather
 from steelyard.published.held import Held
-from steelyard.report import measured_groups, published
-from steelyard.report.beside import beside
 from steelyard.statistics import scores
 
 ARMS = {"mindspore": "fake", "pytorch": "dummy", "tensorflow": "fake", "mxnet": "dummy"}

@@ -9,9 +9,10 @@ import pytest
 from reading import Page
 from recorded import Script, options, view_of, write_run
 
-from steelyard.report import formatting, largest_batch, page, setting_effects, terminal
-from steelyard.report.largest_batch import Found
-from steelyard.report.setting_effects import Effect
+from steelyard.analysis import formatting, largest_batch, setting_effects
+from steelyard.analysis.largest_batch import Found
+from steelyard.analysis.setting_effects import Effect
+from steelyard.report import page, terminal
 from steelyard.statistics.intervals import Ratio
 
 EXACT = {"scatter": 0.0, "process_scatter": 0.0}

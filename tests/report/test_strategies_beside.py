@@ -9,20 +9,20 @@ import pytest
 from recorded import Script, options, unstated, view_of, write_run
 from test_beside import arm, group, judged
 
+from steelyard.analysis import no_exchange
+from steelyard.analysis.matching import beside
 from steelyard.errors import UserError
 from steelyard.files import settings_files
 from steelyard.published import gathering
 from steelyard.published.gathering import gather
 from steelyard.published.held import Held
-from steelyard.report import yardstick
-from steelyard.report.beside import beside
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from steelyard.report.beside import MeasuredArm, Row
-    from steelyard.report.model import View
-    from steelyard.report.published import Table
+    from steelyard.analysis.matching import MeasuredArm, Row
+    from steelyard.analysis.model import View
+    from steelyard.analysis.published import Table
 
 CELL = "vgg16:imagenet"
 OVERHEAD = Held(
@@ -74,8 +74,8 @@ def test_an_overhead_stands_beside_ranks_that_exchange_nothing_without_a_word(tm
 def test_only_ranks_that_exchange_nothing_have_a_ratio_without_a_verdict(tmp_path: Path) -> None:
     (comparison,) = viewed(tmp_path, **scripts()).comparisons
     ids = {each.case.strategy: each.case.id for each in comparison.contenders}
-    assert yardstick.ratio(comparison, ids["single:1"], ids["copies:2"]) is None
-    assert yardstick.ratio(comparison, ids["alone:2"], ids["copies:2"]) is not None
+    assert no_exchange.ratio(comparison, ids["single:1"], ids["copies:2"]) is None
+    assert no_exchange.ratio(comparison, ids["alone:2"], ids["copies:2"]) is not None
 
 
 WEAK = replace(OVERHEAD, quantity="weak scaling")

@@ -8,10 +8,11 @@ import pytest
 from reading import Page
 from recorded import Script, view_of, write_run
 
+from steelyard.analysis import formatting
+from steelyard.analysis.summaries import Summary, summary
 from steelyard.plan.options import Options
-from steelyard.report import formatting, page
-from steelyard.report.learning import Learning
-from steelyard.report.summaries import Summary, summary
+from steelyard.report import page
+from steelyard.report.plots.learning_curves import Learning
 
 NO_VERDICT = "No verdict: only one process of each contender was measured."
 NOTHING = "Nothing that was published could be held against this run."

@@ -9,8 +9,8 @@ import pytest
 from reading import Page
 from recorded import Script, options, view_of, write_run
 
+from steelyard.analysis.warnings import ResultWarning
 from steelyard.report import columns, page, terminal
-from steelyard.report.warnings import ResultWarning
 from steelyard.results.quantities import STEP_TIME
 
 

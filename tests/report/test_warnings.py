@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from recorded import Script, options, view_of, write_run
 
+from steelyard.analysis import formatting, warnings
 from steelyard.plan import spreading
-from steelyard.report import details, formatting, warnings
+from steelyard.report import details
 from steelyard.results import record
 from steelyard.statistics.sentences import percent
 from steelyard.statistics.steadiness import SeriesLabel

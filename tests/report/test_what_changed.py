@@ -9,8 +9,8 @@ import pytest
 from recorded import MACHINE, Script, view_of, write_run
 from recorded_profiles import write_profile
 
+from steelyard.analysis import changes, compare
 from steelyard.errors import UserError
-from steelyard.report import changes, compare
 from steelyard.results import record
 from steelyard.results.quantities import QUANTITIES
 from steelyard.statistics.intervals import Ratio

@@ -10,8 +10,10 @@ from reading import Page
 from recorded import WORKLOADS, Script, options, view_of, write_run
 from recorded_trials import training
 
-from steelyard.report import choices, choosing, choosing_lines, goals, learning, page, trade_offs, tried
-from steelyard.report.goals import NONE, Wishes
+from steelyard.analysis import choices, goals, tried
+from steelyard.analysis.goals import NONE, Wishes
+from steelyard.analysis.learning_curves import learning
+from steelyard.report import choosing, choosing_lines, page, trade_offs
 from steelyard.report.styles import styles
 from steelyard.results.quantities import PEAK_MEMORY
 from steelyard.statistics.decision import Ranking
@@ -365,7 +367,7 @@ def test_page_and_advice_have_one_mean_over_thresholds(learnt):
     _, made, _ = accuracy(view, 0.45, 0.75)
     assert made.thing == "mean time of training until the test metric has reached 0.45 and 0.75"
     alike = [replace(each, thresholds=(0.45, 0.75)) for each in view.comparisons]
-    (fake, _) = learning.section(alike, styles(alike)).rows
+    (fake, _) = learning(alike).rows
     known = goals.costs("accuracy-in-time", alike[0], list(alike[0].contenders), NONE, alike)
     values = known.values[alike[0].contenders[0].case.id]
     assert values == pytest.approx({1: (3 + 6) / 2 / 1.004, 2: 6 / 1.008, 3: (3 + 6) / 2 / 1.002}, rel=1e-3)

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_merging import run_in
 
-from steelyard import report
+from steelyard import analysis, report
 from steelyard.cli.commands import selection
 from steelyard.cli.main import main
 from steelyard.errors import UserError
@@ -131,9 +131,9 @@ def recorded(url: str, runs: Path) -> str:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "argv", ["steelyard", "run", "--store", url, "-w", "line"])
         with selection.begun(record.read(run).plan, runs.with_name("begun"), "line") as made:
-            found = (made / record.FILE).read_text() + report.write(report.view(made)).read_text()
+            found = (made / record.FILE).read_text() + report.write(analysis.view(made)).read_text()
     record.update(made, command=shlex.join(["steelyard", "run", f"--store={url}"]))
-    return found + report.write(report.view(made)).read_text()
+    return found + report.write(analysis.view(made)).read_text()
 
 
 def is_free_of(mark: str, text: str) -> bool:

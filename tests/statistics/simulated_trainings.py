@@ -84,7 +84,7 @@ def covers_median(truth: Truth, seeds: int, rounds: int, count: int) -> float:
 
 def covers_curve(truth: Truth, seeds: int, rounds: int, count: int) -> float:
     """Return how often the band of a learning curve holds the median score; the smallest share over the epochs."""
-    from steelyard.report.learning import over_seeds
+    from steelyard.report.plots.learning_curves import over_seeds
 
     true = np.array([truth.median_score(epoch) for epoch in range(1, truth.epochs + 1)])
     hits = np.zeros(truth.epochs)

@@ -1,7 +1,7 @@
 """The arguments of all commands, as tables. Only the standard library is imported here, so that `--help` is fast."""
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
 from steelyard.cli import values
@@ -270,11 +270,11 @@ GROUPS: dict[str, dict[str, list[Argument]]] = {
 }  # fmt: skip
 
 
-def parser(argv: list[str]) -> argparse.ArgumentParser:
+def parser(argv: list[str], kind: "type[_Parser] | None" = None) -> argparse.ArgumentParser:
     """Return the parser. Only commands named in `argv` get their arguments, because building all of them is slow."""
     layout: Any = {"formatter_class": argparse.RawDescriptionHelpFormatter, "allow_abbrev": False}
     _Parser.words = argv
-    top = _Parser(prog="steelyard", description=ABOUT, **layout)
+    top = (kind or _Parser)(prog="steelyard", description=ABOUT, **layout)
     top.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
     commands = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for name, groups in GROUPS.items():
@@ -302,6 +302,51 @@ class _Parser(argparse.ArgumentParser):
         from steelyard.results.addresses import hidden_in
 
         super().error(hidden_in(message, self.words))
+
+
+class _Asked(_Parser):
+    """A parser for programs: an error is raised, not printed."""
+
+    def error(self, message: str) -> NoReturn:
+        from steelyard.errors import UserError
+
+        raise UserError(f"{message[:1].upper()}{message[1:].removesuffix('.')}.")
+
+
+def read(command: str, options: Mapping[str, Any]) -> tuple[list[str], argparse.Namespace]:
+    """Return the arguments that a program gives to `run` or `certify`, as text and as the command line would read them.
+
+    `options`: {field of `Options`: its value}; a single value stands for a list of one. UserError: there is no such option, or it
+    cannot have this value.
+    """
+    from steelyard.errors import UserError, nearest
+
+    known = {_field(argument): argument for group in GROUPS[command].values() for argument in group}
+    argv = [command]
+    for name, value in options.items():
+        if name not in known:
+            raise UserError(f"{command}() has no option '{name}'.{nearest(name, list(known))}")
+        argv += _words(known[name], value)
+    return argv, parser(argv, _Asked).parse_args(argv)
+
+
+def _field(argument: Argument) -> str:
+    names, more = argument
+    return str(more.get("dest", names[-1].split()[-1].removeprefix("--").replace("-", "_")))
+
+
+def _words(argument: Argument, value: Any) -> list[str]:
+    """Return an argument with its value as the words of a command line; none where the value is the default."""
+    (*_, name), more = argument
+    action = more.get("action", "store")
+    if action in ("store_true", "store_false"):
+        return [name] if value is (action == "store_true") else []
+    if isinstance(value, Mapping):
+        value = [f"{key}={each}" for key, each in value.items()]
+    values = [str(each) for each in (value if isinstance(value, list | tuple) else [value])]
+    if not name.startswith("-"):
+        return values
+    return [word for each in values for word in (name, each)] if action == "append" else [name, ",".join(values)]
 
 
 class _Version(argparse.Action):

@@ -6,7 +6,7 @@ from steelyard.cluster.nodes import Choice
 from steelyard.inputs import case_inputs
 from steelyard.plan import estimate
 from steelyard.plan.run_plan import Group, RunPlan
-from steelyard.report.words import said
+from steelyard.wording.task_words import fill
 
 
 def show(plan: RunPlan, as_json: bool = False, nodes: Choice | None = None) -> None:
@@ -76,9 +76,9 @@ def _show_group(plan: RunPlan, group: Group, known: estimate.Known) -> None:
     task = group.variants[0].case.task
     text = f"\n[bold]{escape(group.name)}[/]: {group.parameters:,} parameters, batch {group.batch_text}"
     if not columns["{per_step} (estimate)"]:
-        text += said(f", about {steps[0]} a {{step}}", task)
+        text += fill(f", about {steps[0]} a {{step}}", task)
     Console(highlight=False).print(text)
-    shown = {said(name, task): values for name, values in columns.items() if values}
+    shown = {fill(name, task): values for name, values in columns.items() if values}
     selection.print_table(zip(*shown.values(), strict=True), *shown)
 
 

@@ -13,11 +13,11 @@ from rich.text import Text
 from steelyard.cli.time_left import TimeLeft
 from steelyard.console import Screen
 from steelyard.plan.run_plan import RunPlan, Variant
-from steelyard.report.words import said
 from steelyard.results.trials import Trial
 from steelyard.statistics.answer import is_wide
 from steelyard.statistics.decision import Ranking
 from steelyard.statistics.sentences import NOT_ENOUGH
+from steelyard.wording.task_words import fill
 from steelyard_worker.case import TRAINING
 
 # A low rate, so that the view does not disturb the measurement. The running time shows that the program is alive.
@@ -90,7 +90,7 @@ class LiveScreen(Screen):
     def event(self, event: dict[str, Any]) -> None:
         if event["event"] == "samples":
             step_ms = event["elapsed_ns"] / event["steps"] / 1e6
-            self._show(said(f"{event['input']}, {event['phase']}, {step_ms:.2f} ms per {{step}}", self._task))
+            self._show(fill(f"{event['input']}, {event['phase']}, {step_ms:.2f} ms per {{step}}", self._task))
         elif event["event"] == "phase":
             self._show(f"{event['name']} {event['elapsed_ns'] / 1e9:.1f} s")
 

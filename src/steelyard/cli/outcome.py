@@ -2,8 +2,8 @@
 
 from collections.abc import Collection
 
+from steelyard.analysis.model import Contender, View
 from steelyard.cli.main import EXIT_LEFT_OUT, EXIT_NO_RESULT
-from steelyard.report.model import Contender, View
 
 NO_RESULT = "Every process of this run failed, so there is no result. The reasons are in the table and on the page."
 REASONS = "because a process failed, did not compute what was certified, has no environment or no certificate"

@@ -6,6 +6,9 @@ from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING
 
+from steelyard.analysis.matching import MeasuredArm, MeasuredGroup, beside
+from steelyard.analysis.measured_groups import arm_of
+from steelyard.analysis.measured_settings import of_plan
 from steelyard.errors import UserError
 from steelyard.host import links
 from steelyard.plan import resolve, studies
@@ -13,9 +16,6 @@ from steelyard.plan.options import Options
 from steelyard.plan.run_plan import PASSES
 from steelyard.profiles import quantities as profiled
 from steelyard.published.documents import find
-from steelyard.report.beside import MeasuredArm, MeasuredGroup, beside
-from steelyard.report.measured_groups import arm_of
-from steelyard.report.measured_settings import of_plan
 from steelyard.results.quantities import EVALUATION_TIME, NODES, OF_EPOCHS
 from steelyard.statistics.claims import WEAK_SCALING
 from steelyard.statistics.intervals import Level, Ratio
@@ -26,9 +26,9 @@ from steelyard_worker.strategy import SINGLE, name_of, parts_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from steelyard.analysis.matching import Row
     from steelyard.plan.run_plan import Group, RunPlan
     from steelyard.published.gathering import PublishedTable
-    from steelyard.report.beside import Row
     from steelyard_worker.case import Case
 
 PUBLISHED, SMALL = "P", ("C", "Q")

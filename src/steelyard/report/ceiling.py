@@ -5,16 +5,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from steelyard.analysis.formatting import NO_VALUE, SHORT_INPUTS, share_text
+from steelyard.analysis.model import Comparison, Contender, Speed
 from steelyard.report import figures
 from steelyard.report.figures import Figure
-from steelyard.report.formatting import NO_VALUE, SHORT_INPUTS, share_text
-from steelyard.report.model import Comparison, Contender, Speed
-from steelyard.report.notation import significant
 from steelyard.report.styles import Style
-from steelyard.report.words import said
 from steelyard.results import utilisation
 from steelyard.statistics.roofline import ARITHMETIC, CACHE, MEMORY, Limits
 from steelyard.statistics.sentences import in_text, listed, percent
+from steelyard.wording.notation import significant
+from steelyard.wording.task_words import fill
 
 FIGURE = (
     "Speed over the operations for each byte that {a_step} must move at least, both on logarithmic scales. The line is the limit "
@@ -99,10 +99,10 @@ def section(comparison: Comparison, styles: dict[str, Style]) -> Ceiling | None:
     return Ceiling(
         headline=_headline(measured, source, limits) if limits else "",
         sentences=[*(_work(limits, comparison) if limits else []), *_above(measured, source, limits), *_meters(measured)],
-        caption=f"Of the counted {said('{steps}', comparison.task)} on the {SHORT_INPUTS[source]}, the mean over processes.",
+        caption=f"Of the counted {fill('{steps}', comparison.task)} on the {SHORT_INPUTS[source]}, the mean over processes.",
         headings=["contender", *(heading for heading, _, _ in shown)],
         rows=[[each.name, *(cell(speed) for _, cell, _ in shown)] for each, speed in zip(measured, speeds, strict=True)],
-        helps=[(heading, said(text, comparison.task)) for heading, _, text in shown], limits=limits,
+        helps=[(heading, fill(text, comparison.task)) for heading, _, text in shown], limits=limits,
         figure=_figure(comparison, measured, source, styles),
     )  # fmt: skip
 
@@ -141,7 +141,7 @@ def _headline(measured: list[Contender], source: str, limits: Limits) -> str:
 
 def _work(limits: Limits, comparison: Comparison) -> list[str]:
     """Return the arithmetic and the bytes of a step, and which limit of the machine they reach first."""
-    step, threads = said("{a_step}", comparison.task), comparison.threads
+    step, threads = fill("{a_step}", comparison.task), comparison.threads
     with_threads = f"{threads} {'thread' if threads == 1 else 'threads'}"
     needs = (
         f"{step[:1].upper()}{step[1:]} computes {_scaled(limits.flops)}FLOP and must move at least "
@@ -176,7 +176,7 @@ def _above(measured: list[Contender], source: str, limits: Limits | None) -> lis
         "share_of_cores": "of the cores: there are threads beside those that compute, such as threads of the input pipeline",
     }
     if limits and limits.bound == CACHE:
-        del reasons["share_of_bandwidth"]  # already said
+        del reasons["share_of_bandwidth"]  # already fill
     found = []
     for name, reason in reasons.items():
         if above := [title for title, speed in speeds.items() if (getattr(speed, name) or 0.0) > 1.005]:
@@ -225,7 +225,7 @@ def _figure(
         yaxis=_axis("", bottom, top, " GFLOP/s"),
     )  # fmt: skip
     in_cache = any(limits.held_bytes <= limits.cache_bytes for _, limits, _ in known)
-    caption = said(FIGURE, comparison.task) + (CACHED if in_cache else "")
+    caption = fill(FIGURE, comparison.task) + (CACHED if in_cache else "")
     return Figure(f"roofline/{comparison.group}", "Speed and the limits of this machine", caption, data, layout)
 
 

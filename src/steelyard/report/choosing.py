@@ -5,17 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from steelyard.report import choices, trade_offs, tried
-from steelyard.report.formatting import NO_VALUE, probability
-from steelyard.report.goals import NONE
+from steelyard.analysis import choices, tried
+from steelyard.analysis.formatting import NO_VALUE, probability
+from steelyard.analysis.goals import NONE
+from steelyard.report import trade_offs
 from steelyard.statistics.sentences import listed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from steelyard.report.choices import Answers, Choice
-    from steelyard.report.goals import Wishes
-    from steelyard.report.model import Comparison
+    from steelyard.analysis.choices import Answers, Choice
+    from steelyard.analysis.goals import Wishes
+    from steelyard.analysis.model import Comparison
     from steelyard.report.styles import Style
     from steelyard.report.trade_offs import TradeOff
 

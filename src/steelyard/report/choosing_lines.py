@@ -7,9 +7,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from steelyard.report import choices, choosing, job_length
-from steelyard.report.goals import Wishes
-from steelyard.report.model import Comparison, View
+from steelyard.analysis import choices
+from steelyard.analysis.goals import Wishes
+from steelyard.analysis.model import Comparison, View
+from steelyard.report import choosing, job_length
 from steelyard.report.styles import styles
 from steelyard.report.terminal import case_name, finite, length_of_job
 

@@ -3,11 +3,9 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from steelyard.report import formatting
-from steelyard.report.formatting import Formatted
-from steelyard.report.model import Comparison, Contender
-from steelyard.report.notation import duration
-from steelyard.report.words import said
+from steelyard.analysis import formatting
+from steelyard.analysis.formatting import Formatted
+from steelyard.analysis.model import Comparison, Contender
 from steelyard.results.quantities import (
     EPOCH,
     EVALUATION_TIME,
@@ -20,6 +18,8 @@ from steelyard.results.quantities import (
     Quantity,
     in_task,
 )
+from steelyard.wording.notation import duration
+from steelyard.wording.task_words import fill
 from steelyard_worker.case import INFERENCE, TRAINING, Case
 
 Format = Callable[[Comparison, Contender, str], Formatted]
@@ -105,7 +105,7 @@ LARGEST = Column(
 def of_task(task: str) -> list[Column]:
     """Return the columns of a task, worded for it."""
     return [
-        replace(each, heading=said(each.heading, task), help=said(each.help, task))
+        replace(each, heading=fill(each.heading, task), help=fill(each.help, task))
         for each in COLUMNS
         if task in each.tasks
     ]

@@ -5,20 +5,21 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from steelyard.analysis import scaling
+from steelyard.analysis.formatting import NO_VALUE, Formatted
 from steelyard.profiles.classes import EXCHANGE
-from steelyard.report import scaling, staleness
 from steelyard.report.columns import NARROW, Column
-from steelyard.report.formatting import NO_VALUE, Formatted
-from steelyard.report.notation import data_size, duration, significant
+from steelyard.report.plots import staleness
 from steelyard.results import communication
 from steelyard.statistics.sentences import NOT_ENOUGH
+from steelyard.wording.notation import data_size, duration, significant
 from steelyard_worker.strategy_kinds import ALONE, ASYNCHRONOUS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from steelyard.report.model import Comparison, Contender
-    from steelyard.report.scaling import Scaled
+    from steelyard.analysis.model import Comparison, Contender
+    from steelyard.analysis.scaling import Scaled
 
 HEADING = "What ranks exchange"
 CAPTION = (

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from steelyard.report.notation import significant
+from steelyard.wording.notation import significant
 
 Table = tuple[str, list[str], list[list[str]]]
 """Name, headings, rows."""

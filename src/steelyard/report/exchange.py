@@ -1,9 +1,9 @@
 """The table of networks that one framework exported and another ran."""
 
+from steelyard.analysis.model import Comparison, Contender
 from steelyard.report.details import size
-from steelyard.report.model import Comparison, Contender
-from steelyard.report.notation import significant
 from steelyard.results.events import Exchanged
+from steelyard.wording.notation import significant
 
 HEADINGS = ("contender", "written by", "file", "opset", "nodes", "operators", "largest difference", "of outputs up to")
 CAPTION = (

@@ -3,16 +3,16 @@
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+from steelyard.analysis.model import Comparison, Contender
 from steelyard.profiles import waterfall
 from steelyard.profiles.breakdown import Breakdown
 from steelyard.profiles.classes import CLASSES, HELP, UNATTRIBUTED
 from steelyard.profiles.recorded import Explained
-from steelyard.report import notation
 from steelyard.report.figures import Figure
-from steelyard.report.model import Comparison, Contender
-from steelyard.report.waterfalls import figure
-from steelyard.report.words import said
+from steelyard.report.plots.waterfalls import figure
 from steelyard.statistics.sentences import listed
+from steelyard.wording import notation
+from steelyard.wording.task_words import fill
 
 ALIKE = 0.01
 COSTLY = 1.2
@@ -59,7 +59,7 @@ def section(comparison: Comparison) -> Section | None:
         return Section(reasons) if reasons else None
     parts = [profile.breakdown for _, profile in profiled]
     kinds = [kind for kind in CLASSES if kind == UNATTRIBUTED or any(each.classes.get(kind) for each in parts)]
-    step = said("{step}", comparison.task)
+    step = fill("{step}", comparison.task)
     rows = [[kind, *(_share(each, kind) for each in parts)] for kind in kinds]
     rows += [
         [f"profiled {step}", *(notation.duration(each.step_ns) for each in parts)],
@@ -73,7 +73,7 @@ def section(comparison: Comparison) -> Section | None:
     return Section(
         reasons=reasons, headings=["class", *(contender.title for contender, _ in profiled)], rows=rows,
         sentences=[*doubts.values(), *_unrecorded(profiled), *(difference(*first, *each, comparison.task) for each in sound)],
-        caption=said(CAPTION, comparison.task), helps=[(kind, HELP[kind]) for kind in kinds if kind in HELP],
+        caption=fill(CAPTION, comparison.task), helps=[(kind, HELP[kind]) for kind in kinds if kind in HELP],
         figures=[figure(comparison, *first, *each) for each in sound], kernels=_kernels(profiled),
         files=[(contender.title, name) for contender, profile in profiled for name in profile.files],
     )  # fmt: skip
@@ -90,7 +90,7 @@ def difference(first: Contender, a: Explained, second: Contender, b: Explained, 
     than = f"{notation.duration(abs(change))} {more} than one of {first.title}"
     if abs(change) < ALIKE * a.breakdown.step_ns:
         than = f"as long as one of {first.title}, within {ALIKE:.0%}"
-    return f"A {said('{step}', task)} of {second.title} takes {than}{': ' if causes else ''}{listed(causes)}.{doubt}"
+    return f"A {fill('{step}', task)} of {second.title} takes {than}{': ' if causes else ''}{listed(causes)}.{doubt}"
 
 
 def _unrecorded(profiled: list[tuple[Contender, Explained]]) -> list[str]:

@@ -9,10 +9,11 @@ from rich.console import Console
 from rich.table import Column, Table
 from rich.text import Text
 
+from steelyard.analysis.model import Comparison, View
 from steelyard.profiles import waterfall
-from steelyard.report import explained, notation
-from steelyard.report.model import Comparison, View
+from steelyard.report import explained
 from steelyard.report.terminal import case_name, finite
+from steelyard.wording import notation
 
 BAR = 24
 """Characters of the longest bar."""

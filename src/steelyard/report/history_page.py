@@ -7,19 +7,21 @@ from typing import TYPE_CHECKING, Any
 
 from plotly.offline import get_plotlyjs
 
+from steelyard.analysis import formatting, history
 from steelyard.errors import UserError
 from steelyard.files import atomic
-from steelyard.report import figures, formatting, history, notation, page
+from steelyard.report import figures, page
 from steelyard.report.figures import Figure
 from steelyard.report.styles import style
 from steelyard.report.terms import TERMS, Glossary
 from steelyard.statistics.shifts import LOOKS
+from steelyard.wording import notation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from steelyard.report.history import History, Line
+    from steelyard.analysis.history import History, Line
 
 TEMPLATE = "history.html.jinja"
 EXPLAINED = ("interval", "trial")

@@ -8,16 +8,17 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from steelyard.report import figures, forest
+from steelyard.analysis.formatting import SHORT_INPUTS
+from steelyard.analysis.model import Comparison, Contender
+from steelyard.report import figures
 from steelyard.report.figures import Figure
-from steelyard.report.formatting import SHORT_INPUTS
-from steelyard.report.model import Comparison, Contender
-from steelyard.report.notation import duration, significant
+from steelyard.report.plots import forest
 from steelyard.report.styles import Style
-from steelyard.report.words import said
 from steelyard.results.job_times import job_time
 from steelyard.statistics import sentences
 from steelyard.statistics.break_even import BreakEven, JobTime, break_even, mean, soonest
+from steelyard.wording.notation import duration, significant
+from steelyard.wording.task_words import fill
 
 CAPTION = (
     "A job's time: importing the framework, {building}, the first {steps} with compilation, and then as many {steps} as it has, "
@@ -90,7 +91,7 @@ def section(comparison: Comparison, styles: dict[str, Style]) -> JobLength | Non
     if ranking and ranking.still_undecided:
         sentence += f" {NOT_DECIDED}"
     source = SHORT_INPUTS[comparison.primary]
-    caption = said(CAPTION.replace("{input}", source), comparison.task) + (f" {TABLE}" if pairs else "")
+    caption = fill(CAPTION.replace("{input}", source), comparison.task) + (f" {TABLE}" if pairs else "")
     return JobLength(sentence, first, pairs, caption, figure)
 
 
@@ -130,7 +131,7 @@ def _after(found: BreakEven | None, task: str, per_epoch: int) -> str:
     if found is None:
         return sentences.NOT_ENOUGH
     if math.isinf(found.low):
-        return said("never: not faster per {step}", task)
+        return fill("never: not faster per {step}", task)
     ends = f"[{_count(found.low)}, {'never' if math.isinf(found.high) else _count(found.high)}]"
     if math.isinf(found.steps):
         return f"never on average {ends}"
@@ -139,7 +140,7 @@ def _after(found: BreakEven | None, task: str, per_epoch: int) -> str:
 
 
 def _steps(count: float, task: str) -> str:
-    return f"{_count(count)} {said('{step}' if math.ceil(count) == 1 else '{steps}', task)}"
+    return f"{_count(count)} {fill('{step}' if math.ceil(count) == 1 else '{steps}', task)}"
 
 
 def _count(steps: float) -> str:
@@ -173,16 +174,16 @@ def _figure(
     spans = [value for _, values in lines for value in values]
     ticks = [10**power for power in range(int(math.log10(end)) + 1)]
     across = figures.axis(
-        said("{steps} of the job", comparison.task), type="log", range=[0, math.log10(end)], tickvals=ticks,
+        fill("{steps} of the job", comparison.task), type="log", range=[0, math.log10(end)], tickvals=ticks,
         ticktext=[f"{tick:,}" for tick in ticks],
     )  # fmt: skip
     down = forest.axis_between(
-        0.8 * min(spans), 1.25 * max(spans), said("time per {step}, start included", comparison.task), "ns"
+        0.8 * min(spans), 1.25 * max(spans), fill("time per {step}, start included", comparison.task), "ns"
     )
     layout = figures.frame(360, figures.LEGEND, hovermode="closest", xaxis=across, yaxis=down)
     data = [_line(each, steps.tolist(), values, styles[each.variant]) for each, values in lines]
     return Figure(
-        f"job length/{comparison.group}", "Time by length of the job", said(FIGURE, comparison.task), data, layout
+        f"job length/{comparison.group}", "Time by length of the job", fill(FIGURE, comparison.task), data, layout
     )
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from steelyard.analysis import formatting
+from steelyard.analysis.compare import FIELDS
 from steelyard.errors import UserError
 from steelyard.files import atomic
-from steelyard.report import formatting, page
-from steelyard.report.compare import FIELDS
+from steelyard.report import page
 from steelyard.report.terms import TERMS, Glossary
 from steelyard.statistics import agreement
 from steelyard_worker.case import differences
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from steelyard.report.model import Comparison, Contender, View
+    from steelyard.analysis.model import Comparison, Contender, View
 
 TEMPLATE = "machines.html.jinja"
 EXPLAINED = ("contender", "interval")

@@ -15,28 +15,16 @@ from jinja2.bccache import Bucket
 from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
-from steelyard.report import (
-    details,
-    exchange,
-    formatting,
-    nodes,
-    not_waiting,
-    privacy,
-    published,
-    scaling_table,
-    sections,
-    setting_effects,
-    stability,
-    tuned,
-    warnings,
-)
+from steelyard.analysis import asynchronous_ranks, formatting, nodes, published, tuned, warnings
+from steelyard.analysis.model import View
+from steelyard.report import details, exchange, privacy, scaling_table, workload_parts
 from steelyard.report.columns import ranked_by
-from steelyard.report.model import View
+from steelyard.report.plots import stability
 from steelyard.report.styles import styles
 from steelyard.report.terms import Glossary, anchor, glossary
-from steelyard.report.words import said
 from steelyard.results import addresses
 from steelyard.results.quantities import STEP_TIME, in_task
+from steelyard.wording.task_words import fill
 
 TEMPLATES = Path(__file__).parent / "templates"
 PAGE = "page.html.jinja"
@@ -68,7 +56,7 @@ def render(view: View) -> str:
     """Return the page of a run."""
     style, host = styles(view.comparisons), dict(view.record.host)
     known = replace(view.record, command=addresses.command(view.record.command))
-    workloads = [sections.workload(comparison, style, view.comparisons) for comparison in view.comparisons]
+    workloads = [workload_parts.workload(comparison, style, view.comparisons) for comparison in view.comparisons]
     machine = stability.machine(view)
     figures = [figure for workload in workloads for figure in workload.all_figures] + ([machine] if machine else [])
     tasks, tables = (
@@ -80,11 +68,11 @@ def render(view: View) -> str:
     by_time, terms = view.quantity is STEP_TIME, glossary(view.quantity, tasks, more)
     style_text, drawing = read("style.css"), read("draw.js")
     return environment(terms).get_template(PAGE).render(
-        view=view, record=known, exchange=exchange, ranks=scaling_table, not_waiting=not_waiting, setting_effects=setting_effects,
+        view=view, record=known, exchange=exchange, ranks=scaling_table, not_waiting=asynchronous_ranks,
         workloads=workloads, machine=machine, notices=warnings.gather(view.warnings),
         question=known.plan.study.question if by_time else formatting.basis(in_task(view.quantity, view.task)),
         redone=published.section(view), tuned=tuned.section(view),
-        rule="" if by_time else said(formatting.RULE, view.task), intervals=formatting.INTERVALS,
+        rule="" if by_time else fill(formatting.RULE, view.task), intervals=formatting.INTERVALS,
         options=details.without_tables(asdict(known.plan.options)), when=formatting.moment(known.created),
         machine_line=nodes.machine_line(known, view.disturbances, formatting.machine(host)),
         nodes=nodes.rounds(view.disturbances), pooled=nodes.POOLED, host=details.host_facts(host),

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from steelyard.report import formatting, not_waiting, scaling, scaling_lines
+from steelyard.analysis import asynchronous_ranks, formatting, scaling, scaling_lines
+from steelyard.analysis.formatting import NO_VALUE, SHORT_INPUTS, Formatted
 from steelyard.report.columns import COLUMNS, NARROW, Column
-from steelyard.report.formatting import NO_VALUE, SHORT_INPUTS, Formatted
-from steelyard.report.notation import quantity_text
-from steelyard.report.words import said
 from steelyard.results.quantities import PEAK_MEMORY
+from steelyard.wording.notation import quantity_text
+from steelyard.wording.task_words import fill
 from steelyard_worker import strategy_kinds
 from steelyard_worker.strategy import PINNED, SINGLE
 from steelyard_worker.strategy_kinds import ALONE
@@ -18,9 +18,9 @@ from steelyard_worker.strategy_kinds import ALONE
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from steelyard.report.model import Comparison, Contender
-    from steelyard.report.not_waiting import Beside
-    from steelyard.report.scaling import Scaled, Weak
+    from steelyard.analysis.asynchronous_ranks import Beside
+    from steelyard.analysis.model import Comparison, Contender
+    from steelyard.analysis.scaling import Scaled, Weak
 
 HEADING = "What ranks bring"
 CAPTION = (
@@ -55,7 +55,7 @@ class Section:
     @property
     def of_not_waiting(self) -> list[str]:
         """The gains and losses of ranks that do not wait."""
-        return [not_waiting.line(each) for each in self.not_waiting]
+        return [asynchronous_ranks.line(each) for each in self.not_waiting]
 
     @property
     def contenders(self) -> list[Contender]:
@@ -74,7 +74,7 @@ def section(comparison: Comparison, among: Sequence[Comparison] = ()) -> Section
     ]
     caption = CAPTION.format(batch=comparison.batch, input=SHORT_INPUTS[comparison.primary])
     weak_rows = [_weak_row(each) for each in weak]
-    beside = not_waiting.beside(comparison)
+    beside = asynchronous_ranks.beside(comparison)
     return Section(rows, _columns(rows), caption, lines, weak, weak_rows, beside, scaling_lines.in_short(rows))
 
 
@@ -87,7 +87,7 @@ def _columns(rows: list[Scaled]) -> list[Column]:
     mean, *_ = COLUMNS
     found = [
         column("number of parts", lambda x: Formatted(str(x.parts)), "Ranks or devices over which the training is spread."),
-        replace(mean, heading=said(mean.heading, "training"), help=said(mean.help, "training")),
+        replace(mean, heading=fill(mean.heading, "training"), help=fill(mean.help, "training")),
         column(
             "speed-up", _speed_up,
             "The time per step of the single process divided by that of this contender. The single process is `single:1`, which "
@@ -221,5 +221,5 @@ def as_dict(found: Section | None, name: Callable[[Contender], str]) -> dict[str
         }
         for each in found.weak
     ]  # fmt: skip
-    beside = [not_waiting.as_dict(each, name) for each in found.not_waiting]
+    beside = [asynchronous_ranks.as_dict(each, name) for each in found.not_waiting]
     return {"strategies": rows, "weak": weak, "not_waiting": beside}

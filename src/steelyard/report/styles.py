@@ -1,9 +1,9 @@
 """The style of a contender on the whole page: colour, symbol and dash, so that no distinction depends on colour alone."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from steelyard.report.model import Comparison, Contender
+from steelyard.analysis.model import Comparison, Contender
 
 # A search chose them: contrast of at least 3 with the light and the dark page, and a colour difference of at least 23
 # (CIE 1976) for normal vision and each kind of colour blindness as modelled by Machado, Oliveira and Fernandes 2009.
@@ -27,6 +27,10 @@ class Style:
     def symbol_of(self, contender: Contender) -> str:
         """Return the name of a contender's marker: hollow if it is not certified."""
         return self.symbol if contender.proof.state == "certified" else f"{self.symbol}-open"
+
+
+Styles = Mapping[str, Style]
+"""Variant -> style."""
 
 
 def styles(comparisons: Iterable[Comparison]) -> dict[str, Style]:

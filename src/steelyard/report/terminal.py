@@ -10,34 +10,29 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from steelyard.profiles.quantities import QUANTITIES as PROFILED
-from steelyard.report import (
-    ceiling,
-    columns,
-    communication,
+from steelyard.analysis import (
+    asynchronous_ranks,
     formatting,
     graphs,
-    job_length,
-    learning,
-    not_waiting,
     published,
-    scaling_table,
-    sections,
     setting_effects,
     shares,
-    trainings,
     tuned,
     warnings,
 )
+from steelyard.analysis.model import Comparison, Contender, View, location_of
+from steelyard.profiles.quantities import QUANTITIES as PROFILED
+from steelyard.report import ceiling, columns, communication, job_length, scaling_table, terminal_blocks, workload_parts
 from steelyard.report.columns import Column
-from steelyard.report.model import Comparison, Contender, View, location_of
+from steelyard.report.sections import OF_COMPARISON
+from steelyard.report.sections.subject import Subject
 from steelyard.report.styles import styles
-from steelyard.report.words import said
 from steelyard.results import confusions
 from steelyard.results.learning import courses
 from steelyard.results.quantities import OF_PHASES, PROCESS, STEP_TIME, in_task
 from steelyard.results.repeated import Repeated
 from steelyard.statistics.verdicts import Verdict
+from steelyard.wording.task_words import fill
 
 COLOURS = {"certified": "green", "rejected": "bold red", "none": "yellow"}
 JUDGEMENTS = {"same size": "green", "same order": "green", "other size": "yellow", "opposite order": "bold red"}
@@ -69,7 +64,7 @@ def print_view(console: Console, view: View) -> None:
     """Print tables, verdicts and warnings."""
     if view.quantity is not STEP_TIME:
         console.print(
-            f"\n{formatting.basis(in_task(view.quantity, view.task))} {said(formatting.RULE, view.task)}", markup=False
+            f"\n{formatting.basis(in_task(view.quantity, view.task))} {fill(formatting.RULE, view.task)}", markup=False
         )
     for comparison in view.comparisons:
         _print_comparison(console, comparison, view.comparisons)
@@ -130,12 +125,14 @@ def _print_comparison(console: Console, comparison: Comparison, among: Sequence[
         console.print(Text(length.sentence))
     _print_ranks(console, comparison, among)
     _print_exchanges(console, comparison)
-    _print_effects(console, comparison)
+    subject = Subject(comparison, among, styles([comparison]))
+    terminal_blocks.show(console, OF_COMPARISON["setting effects"](subject))
     _print_shares(console, comparison)
-    _print_trainings(console, comparison, among)
+    _print_trainings(console, comparison)
+    terminal_blocks.show(console, OF_COMPARISON["learning"](subject))
     remarks = [
         f"{title}: {'' if reason.startswith('Failed') else 'Not measured. '}{reason}"
-        for title, reason in sections.missing(comparison)
+        for title, reason in workload_parts.missing(comparison)
     ]
     remarks += [
         f"{each.title}: set to {named}." for each in comparison.contenders if (named := formatting.not_in_title(each))
@@ -156,7 +153,7 @@ def _print_ranks(console: Console, comparison: Comparison, among: Sequence[Compa
             console.print(Text(line))
         if found.of_not_waiting:
             console.print()
-            console.print(Text(not_waiting.HEADING, style="bold"))
+            console.print(Text(asynchronous_ranks.HEADING, style="bold"))
         for line in found.of_not_waiting:
             console.print(Text(line))
 
@@ -170,35 +167,14 @@ def _print_exchanges(console: Console, comparison: Comparison) -> None:
             console.print(Text(line))
 
 
-def _print_effects(console: Console, comparison: Comparison) -> None:
-    """Print the effects of single settings, if contenders differ in exactly one."""
-    if found := setting_effects.section(comparison):
-        console.print()
-        console.print(Text(setting_effects.HEADING, style="bold"))
-        for line in found.lines:
-            console.print(Text(line))
-
-
-def _print_trainings(console: Console, comparison: Comparison, among: Sequence[Comparison]) -> None:
-    """Print the times of whole epochs, and when trainings reached the thresholds, where there are any."""
+def _print_trainings(console: Console, comparison: Comparison) -> None:
+    """Print the times of whole epochs, where there are any."""
     trained = [each for each in comparison.contenders if each.trains_epochs]
     if trained:
         console.print()
         console.print(Text(formatting.EPOCHS, style="bold"))
         shown = [each for each in columns.of_epochs(trained[0].case) if console.width >= each.width]
         console.print(_table(trained, comparison, "", shown))
-    found = learning.section(trainings.of_all_seeds(comparison, among), styles([comparison])) if trained else None
-    if found and found.rows:
-        console.print()
-        of_seeds = f" of {len(found.seeds)} seeds" if len(found.seeds) > 1 else ""
-        console.print(Text(f"Time to thresholds{of_seeds}", style="bold"))
-        table = Table("framework", *found.headings, box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
-        for row in found.rows:
-            table.add_row(Text(row.title, "bold"), *row.cells)
-        console.print(table)
-        console.print(Text(found.sentence, "bold"))
-        for sentence in filter(None, (found.otherwise, found.basis, found.note)):
-            console.print(Text(sentence))
 
 
 def _table(contenders: list[Contender], comparison: Comparison, source: str, shown: Sequence[Column]) -> Table:
@@ -269,7 +245,7 @@ def as_dict(view: View) -> dict[str, Any]:
         found["published"] = [_published(each) for each in view.published]
     if quantity is not STEP_TIME:
         facts = _picked(quantity, "name", "unit", "more_is_better")
-        found["quantity"] = {**facts, "decision": said(formatting.RULE, view.task)}
+        found["quantity"] = {**facts, "decision": fill(formatting.RULE, view.task)}
     plain: dict[str, Any] = finite(found)
     return plain
 

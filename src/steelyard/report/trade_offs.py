@@ -6,19 +6,21 @@ from dataclasses import dataclass
 from statistics import geometric_mean
 from typing import TYPE_CHECKING, Any
 
-from steelyard.report import figures, forest, goals
+from steelyard.analysis import goals
+from steelyard.analysis.goals import NONE
+from steelyard.report import figures
 from steelyard.report.figures import Figure
-from steelyard.report.goals import NONE
-from steelyard.report.notation import quantity_text
-from steelyard.report.words import said
+from steelyard.report.plots import forest
 from steelyard.statistics import choice
 from steelyard.statistics.decision import decide
 from steelyard.statistics.sentences import listed
+from steelyard.wording.notation import quantity_text
+from steelyard.wording.task_words import fill
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from steelyard.report.model import Comparison, Contender
+    from steelyard.analysis.model import Comparison, Contender
     from steelyard.report.styles import Style
 
 FADED = 0.35
@@ -120,7 +122,7 @@ def _figure(
     ]
     layout = figures.frame(HEIGHT, figures.LEGEND, hovermode="closest", xaxis=axes[0], yaxis=axes[1])
     name = f"trade-off/{comparison.group}/{up.unit}"
-    caption = CAPTION + (said(START, comparison.task) if up.thing == "time to start" else "")
+    caption = CAPTION + (fill(START, comparison.task) if up.thing == "time to start" else "")
     title = f"{across.thing[:1].upper()}{across.thing[1:]} against {up.thing}"
     return Figure(name, title, caption, points, layout)
 

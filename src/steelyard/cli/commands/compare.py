@@ -4,14 +4,15 @@ import argparse
 from dataclasses import asdict
 from pathlib import Path
 
-from steelyard import report
+from steelyard import analysis
+from steelyard.analysis import changes, compare
+from steelyard.analysis.formatting import NO_VALUE
 from steelyard.cli.commands import selection
 from steelyard.errors import UserError
-from steelyard.report import changes, compare, machines
-from steelyard.report.formatting import NO_VALUE
-from steelyard.report.notation import quantity_text
+from steelyard.report import machines
 from steelyard.results import record, run_folders
 from steelyard.results.quantities import quantity
+from steelyard.wording.notation import quantity_text
 
 
 def execute(arguments: argparse.Namespace) -> int:
@@ -45,7 +46,7 @@ def _side_by_side(root: Path, arguments: argparse.Namespace) -> int:
 
     ranked_by = quantity(arguments.quantity)
     names = dict.fromkeys((arguments.a, arguments.b, *arguments.more))
-    found = machines.side_by_side([report.view(run_folders.find(root, name), ranked_by) for name in names])
+    found = machines.side_by_side([analysis.view(run_folders.find(root, name), ranked_by) for name in names])
     if arguments.json:
         selection.print_json(asdict(found))
     else:
@@ -110,8 +111,8 @@ def _findings(root: Path, arguments: argparse.Namespace) -> list[compare.Finding
     ranked_by = quantity(arguments.quantity)
     before, after = _as_run(root, arguments.a), _as_run(root, arguments.b)
     if before and after:
-        return compare.runs(report.view(before, ranked_by), report.view(after, ranked_by), arguments.anyway)
-    return compare.contenders(report.view(run_folders.find(root, arguments.run), ranked_by), arguments.a, arguments.b)
+        return compare.runs(analysis.view(before, ranked_by), analysis.view(after, ranked_by), arguments.anyway)
+    return compare.contenders(analysis.view(run_folders.find(root, arguments.run), ranked_by), arguments.a, arguments.b)
 
 
 def _as_run(root: Path, name: str) -> Path | None:

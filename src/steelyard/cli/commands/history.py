@@ -5,9 +5,9 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from steelyard.analysis.history import ERROR, History, Line, answer, history, slower
 from steelyard.cli.commands import selection
 from steelyard.errors import UserError, notice
-from steelyard.report.history import ERROR, History, Line, answer, history, slower
 from steelyard.results import addresses, merging, run_folders
 from steelyard.results.points import Point, RunFacts
 from steelyard.results.shared import Shared

@@ -9,14 +9,14 @@ from steelyard.results import run_folders
 
 def execute(arguments: argparse.Namespace) -> int:
     """Write the page and print the table; the path of the page is the last line."""
-    from steelyard import report
+    from steelyard import analysis, report
     from steelyard.report import terminal
     from steelyard.results.quantities import quantity
 
     ranked_by = quantity(arguments.quantity)
     folder = run_folders.find(selection.runs_of(arguments), arguments.run)
     output = Path(arguments.output).expanduser().absolute() if arguments.output else None
-    found = report.view(folder, ranked_by)
+    found = analysis.view(folder, ranked_by)
     page = report.write(found, output)
     terminal.show(found, as_json=arguments.json)
     if not arguments.json:

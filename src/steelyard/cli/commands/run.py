@@ -119,14 +119,13 @@ def carry_out(
 def _carried_out(
     arguments: argparse.Namespace, plan: RunPlan, folder: Path, nodes: Choice | None, limit_s: float
 ) -> int:
-    from steelyard import report
-    from steelyard import run as runs
+    from steelyard import analysis, stages
     from steelyard.cli import outcome
     from steelyard.report import terminal
 
     try:
         with closing(selection.screen_of(arguments, plan)) as screen:
-            page = runs.run(plan, folder, screen, nodes, limit_s)
+            page = stages.run(plan, folder, screen, nodes, limit_s)
     except StoppedWaiting:  # nothing was done, so there is nothing to continue
         raise
     except KeyboardInterrupt:
@@ -138,7 +137,7 @@ def _carried_out(
         )
         print(_kept(folder), end="", file=sys.stderr)
         return EXIT_INTERRUPTED
-    found = report.view(folder)
+    found = analysis.view(folder)
     terminal.show(found, as_json=arguments.json)
     if not arguments.json:
         print(durations.sentence(record.read(folder).seconds))

@@ -55,9 +55,9 @@ def planned(arguments: argparse.Namespace, folder: Path) -> RunPlan:
 
 def _rival(folder: Path, group: Group, environment: str) -> Variant | None:
     """Return the fastest contender of another environment in the group; None if there is no other."""
-    from steelyard import report
+    from steelyard import analysis
 
-    comparison = next(each for each in report.view(folder).comparisons if each.group == group.name)
+    comparison = next(each for each in analysis.view(folder).comparisons if each.group == group.name)
     ranking = comparison.rankings.get(comparison.primary)
     variants = {each.case.id: each for each in group.variants if each.case.environment != environment}
     return next((variants[key] for key in ranking.order if key in variants), None) if ranking else None

@@ -1,0 +1,241 @@
+"""What a section consists of. Page and terminal are each written once, for these blocks.
+
+A block says what is shown and in which media; how it looks is decided by the writers: `page` and `terminal`. Texts are plain.
+In texts with `terms`, the page marks explained terms, intervals in brackets and `code`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import TYPE_CHECKING, ClassVar
+
+if TYPE_CHECKING:
+    from steelyard.report.figures import Figure
+    from steelyard.report.styles import Style
+
+
+class Medium(StrEnum):
+    """Where a block is shown: on the page on a screen, on the printed page, on the terminal."""
+
+    SCREEN = "screen"
+    PAPER = "paper"
+    TERMINAL = "terminal"
+
+
+EVERYWHERE = frozenset(Medium)
+ON_PAGE = frozenset({Medium.SCREEN, Medium.PAPER})
+ON_SCREEN = frozenset({Medium.SCREEN})
+ON_TERMINAL = frozenset({Medium.TERMINAL})
+ON_DISPLAYS = ON_SCREEN | ON_TERMINAL
+
+
+@dataclass(frozen=True, kw_only=True)
+class Block:
+    """What all blocks have. `kind`: the name by which a writer knows it."""
+
+    kind: ClassVar[str]
+    media: frozenset[Medium] = ON_PAGE
+
+
+@dataclass(frozen=True)
+class Strong:
+    """A part of a paragraph that stands out."""
+
+    kind: ClassVar = "strong"
+    text: str
+
+
+@dataclass(frozen=True)
+class Code:
+    """A part of a paragraph that is a name in a record: of a group, a file, a hash."""
+
+    kind: ClassVar = "code"
+    text: str
+
+
+Part = str | Strong | Code
+
+
+@dataclass(frozen=True)
+class Heading(Block):
+    """The heading of what follows. `level`: 2 is that of a section."""
+
+    kind: ClassVar = "heading"
+    text: str
+    level: int = 3
+    code: str = ""
+    terms: bool = False
+
+
+class Role(StrEnum):
+    """What a paragraph is: the finding of its section, an explanation, or neither."""
+
+    PLAIN = ""
+    FINDING = "sentence"
+    ASIDE = "aside"
+
+
+@dataclass(frozen=True)
+class Paragraph(Block):
+    """A paragraph: parts that follow each other."""
+
+    kind: ClassVar = "paragraph"
+    parts: tuple[Part, ...]
+    role: Role = Role.PLAIN
+    terms: bool = False
+
+
+def finding(text: str, *more: Part, terms: bool = False, media: frozenset[Medium] = ON_PAGE) -> Paragraph:
+    """Return the finding of a section in a strong sentence, and what follows from it."""
+    return Paragraph((Strong(text), *more), Role.FINDING, terms, media=media)
+
+
+def aside(*parts: Part, terms: bool = False, media: frozenset[Medium] = ON_PAGE) -> Paragraph:
+    """Return an explanation."""
+    return Paragraph(parts, Role.ASIDE, terms, media=media)
+
+
+def line(*parts: Part) -> Paragraph:
+    """Return what a terminal shows in place of a table."""
+    return Paragraph(parts, media=ON_TERMINAL)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A value of a table, and below it a note: its interval. `state`: the certificate that it stands for; `link`: its target."""
+
+    value: str
+    note: str = ""
+    state: str = ""
+    link: str = ""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of a table. `title` names it; `sign`: the style of its contender; `state`: that of its certificate."""
+
+    title: Cell
+    cells: Sequence[Cell]
+    sign: Style | None = None
+    state: str = ""
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table. `width`: the narrowest terminal, in characters, that shows it; 0: only the page on a screen does.
+
+    `terms`: whether the heading is an explained term.
+    """
+
+    heading: str
+    width: int = 80
+    terms: bool = False
+
+
+@dataclass(frozen=True)
+class Table(Block):
+    """A table. `title` is that of its comparison. In a table with `cards`, a narrow screen shows every row as a card."""
+
+    kind: ClassVar = "table"
+    title: str
+    caption: str
+    columns: Sequence[Column]
+    rows: Sequence[Row]
+    cards: bool = False
+
+
+def plain_table(
+    title: str, caption: str, headings: Sequence[str], rows: Iterable[Sequence[str]], *, signs: Sequence[Style] = (),
+    media: frozenset[Medium] = ON_PAGE,
+) -> Table:  # fmt: skip
+    """Return a table of texts, of which the first in each row names it. `signs`: the styles of the rows, if they have any."""
+    made = [
+        Row(Cell(first), tuple(map(Cell, rest)), signs[place] if signs else None)
+        for place, (first, *rest) in enumerate(rows)
+    ]
+    return Table(title, caption, tuple(map(Column, headings)), made, media=media)
+
+
+@dataclass(frozen=True)
+class Plots(Block):
+    """Plots beside each other, where there is room."""
+
+    kind: ClassVar = "plots"
+    figures: Sequence[Figure]
+    media: frozenset[Medium] = field(default=ON_SCREEN, kw_only=True)
+
+
+@dataclass(frozen=True)
+class Facts(Block):
+    """Names with their values."""
+
+    kind: ClassVar = "facts"
+    pairs: Sequence[tuple[str, str]]
+    terms: bool = False
+
+
+@dataclass(frozen=True)
+class Reasons(Block):
+    """Names with a sentence for each: what to choose for a goal, or why something is missing."""
+
+    kind: ClassVar = "reasons"
+    pairs: Sequence[tuple[str, str]]
+    terms: bool = False
+    media: frozenset[Medium] = field(default=ON_SCREEN, kw_only=True)
+
+
+@dataclass(frozen=True)
+class Bullets(Block):
+    """A list of short texts."""
+
+    kind: ClassVar = "bullets"
+    items: Sequence[tuple[Part, ...]]
+
+
+@dataclass(frozen=True)
+class Fold(Block):
+    """Blocks that are shown when they are asked for. On paper and on a terminal they are not."""
+
+    kind: ClassVar = "fold"
+    summary: str
+    blocks: Sequence[Block]
+    media: frozenset[Medium] = field(default=ON_SCREEN, kw_only=True)
+
+
+@dataclass(frozen=True)
+class Panel(Block):
+    """Blocks under a heading of their own, set apart from those before."""
+
+    kind: ClassVar = "panel"
+    heading: str
+    blocks: Sequence[Block]
+    terms: bool = False
+    media: frozenset[Medium] = field(default=ON_SCREEN, kw_only=True)
+
+
+def helps(texts: Iterable[tuple[str, str]] | Mapping[str, str], end: str = ".") -> list[Part]:
+    """Return explanations of names as the parts of a paragraph: **name**: text."""
+    pairs = texts.items() if isinstance(texts, Mapping) else texts
+    return [part for name, text in pairs for part in (" ", Strong(name), f": {text}{end}")]
+
+
+def figures(blocks: Iterable[Block]) -> list[Figure]:
+    """Return all figures in blocks, in their order."""
+    found: list[Figure] = []
+    for block in blocks:
+        if isinstance(block, Plots):
+            found += block.figures
+        elif isinstance(block, (Fold, Panel)):
+            found += figures(block.blocks)
+    return found
+
+
+def within(blocks: Iterable[Block], media: frozenset[Medium]) -> list[Block]:
+    """Return the blocks that one of the media shows, those inside of others included."""
+    return [
+        replace(block, blocks=within(block.blocks, media)) if isinstance(block, (Fold, Panel)) else block
+        for block in blocks
+        if block.media & media
+    ]

@@ -1,0 +1,1 @@
+"""The plots of a page, as plain data for plotly.js."""

@@ -1,0 +1,50 @@
+"""Plot of how many updates of other ranks the gradients of asynchronous trainings had missed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from steelyard.report import figures
+from steelyard.report.figures import Figure
+from steelyard.wording.notation import significant
+
+if TYPE_CHECKING:
+    from steelyard.analysis.model import Comparison, Contender
+    from steelyard.report.styles import Style
+    from steelyard.results.communication import Stale
+
+CAPTION = (
+    "How many updates of other ranks were applied to the weights between the moment when a rank got them and the moment when "
+    "its gradients, computed from them, were applied. Ranks that wait for each other miss none. Counted after the rounds, in a "
+    "training of its own."
+)
+MOST = 20
+"""Up to this number of missed updates, every number has a tick."""
+
+
+def figure(comparison: Comparison, styles: dict[str, Style]) -> Figure | None:
+    """Return the plot; None where no staleness was counted."""
+    known = [(each, found) for each in comparison.contenders if (found := of(each))]
+    if not known:
+        return None
+    data = [_line(contender, found, styles[contender.variant]) for contender, found in known]
+    across = figures.axis("missed updates", dtick=1 if all(len(found.missed) <= MOST for _, found in known) else None)
+    down = figures.axis("gradients", ticksuffix=" %", rangemode="tozero", nticks=6)
+    layout = figures.frame(300, figures.LEGEND, hovermode="closest", xaxis=across, yaxis=down)
+    return Figure(f"staleness/{comparison.group}", "Updates that gradients have missed", CAPTION, data, layout)
+
+
+def of(contender: Contender) -> Stale | None:
+    """Return the staleness of a contender's gradients; None where it was not counted."""
+    return contender.communication.stale if contender.communication else None
+
+
+def _line(contender: Contender, found: Stale, style: Style) -> dict[str, Any]:
+    title = figures.plain(f"{contender.title} (mean {significant(found.mean)})")
+    shares = [100 * each / found.updates for each in found.missed]
+    return {
+        "x": list(range(len(shares))), "y": figures.rounded(shares), "mode": "lines+markers", "name": title,
+        "line": {"color": style.colour, "width": 1.5, "dash": style.dash},
+        "marker": {"color": style.colour, "symbol": style.symbol, "size": 9},
+        "hovertemplate": f"{title}<br>%{{x}} missed: %{{y:.3g}} %<extra></extra>",
+    }  # fmt: skip

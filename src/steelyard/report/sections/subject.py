@@ -1,0 +1,21 @@
+"""What the sections of a comparison are about."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from steelyard.analysis.model import Comparison
+    from steelyard.report.styles import Styles
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A comparison, all comparisons of its run in order, and the styles of their contenders."""
+
+    comparison: Comparison
+    among: Sequence[Comparison]
+    styles: Styles
