@@ -188,7 +188,7 @@ def _describe(folder: Path, sizes: dict[str, Any]) -> Network | Failure:
     try:
         return describing_process.described(folder, json.loads(json.dumps(sizes)))
     except Exception as error:  # the sizes are the user's, and can make it raise anything
-        return describing_process.failure(error, folder)
+        return describing_process.failure(error, folder / describing_process.MODULE)
 
 
 def specification(folder: Path, sizes: dict[str, Any]) -> str:
