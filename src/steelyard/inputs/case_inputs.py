@@ -59,9 +59,9 @@ def check(plan: RunPlan) -> None:
         _check_lengths(network, case)
         if case.data and case.data["name"] != SYNTHETIC:
             request = _request(plan, case)
+            data.check(request)
             if given := data.samples(request):
                 check_samples(network.inputs, given, request.name, f"{case.workload}:{case.preset}")
-            data.check(request)
 
 
 def inspect(plan: RunPlan, most: int) -> list[str]:
@@ -233,8 +233,8 @@ def _origin(meta: dict[str, Any]) -> str:
     counted = "".join(f" {sentence}" for sentence in data.sentences(meta))
     if meta["verified"] in CHECKED:
         return f"{meta['title']}: {count}; {CHECKED[meta['verified']]}.{counted}"
-    if meta["data"] in OF_THE_USER:
-        return f"{OF_THE_USER[meta['data']]}: {count}.{counted}"
+    if whose := OF_THE_USER.get(meta.get("data", "")):
+        return f"{whose}: {count}.{counted}"
     name = meta["title"].partition(":")[0]
     checked = f"{count}; no checksum shows that it is the official data."
     return f"your data in the layout of {name} ({meta['layout']}): {checked}{counted}"

@@ -10,7 +10,7 @@ import zipfile
 import zlib
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -41,6 +41,7 @@ UNREADABLE = (
     ValueError, EOFError, OSError, KeyError, zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, MemoryError,
     OverflowError,
 )  # fmt: skip
+HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 NO_INPUT = "arrays that are no input of the network"
 ROUNDED = "arrays whose numbers are rounded to float32"
 CONVERTED = "arrays whose numbers are converted to float32"
@@ -48,12 +49,14 @@ CONVERTED = "arrays whose numbers are converted to float32"
 
 @dataclass(frozen=True)
 class Held:
-    """One array in a file. `member`: its name in an archive; empty for an .npy file."""
+    """One array in a file. `member`: its name in an archive; empty for an .npy file, whose values begin at `offset` (bytes)."""
 
     path: Path
     member: str
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
+    is_fortran: bool = False
+    offset: int = 0
 
     @property
     def where(self) -> str:
@@ -67,7 +70,8 @@ class Held:
             if self.member:
                 with np.load(self.path, allow_pickle=False) as archive:
                     return np.asarray(archive[self.member])
-            return np.asarray(np.load(self.path, mmap_mode="r", allow_pickle=False))
+            order: Literal["F", "C"] = "F" if self.is_fortran else "C"
+            return np.memmap(self.path, self.dtype, "r", self.offset, self.shape, order)
 
 
 def write_arrays(work: Work[SeededOptions]) -> None:
@@ -153,13 +157,17 @@ def _check_header(work: Work[Any], item: tuple[str, dict[str, Held], Input]) -> 
 
 
 def _headers(path: Path) -> dict[str, Held]:
-    """Return the arrays of a file by name, without reading them. UserError: it is no file of arrays."""
-    check_regular(path)
+    """Return the arrays of a file by name, without reading them. UserError: it is no file of arrays, or holds Python objects."""
+    size = check_regular(path).st_size
     with refusing(f"{path} cannot be read as a file of arrays", *UNREADABLE):
         if path.suffix == ".npz":
             return dict(_members(path))
-        array = np.load(path, mmap_mode="r", allow_pickle=False)
-        return {path.stem: Held(path, "", array.shape, array.dtype)}
+        with path.open("rb") as file:
+            held = _header(file, path, "")
+        if size < held.offset + int(np.prod(held.shape, dtype=object)) * held.dtype.itemsize:
+            message = f"it ends before the {held.shape} values that its header announces"
+            raise ValueError(message)
+        return {path.stem: held}
 
 
 def _members(path: Path) -> Iterator[tuple[str, Held]]:
@@ -169,13 +177,20 @@ def _members(path: Path) -> Iterator[tuple[str, Held]]:
             if entry.file_size > MOST_MEMBER_BYTES:
                 raise too_large(f"{path}: {name}", entry.file_size, MOST_MEMBER_BYTES)
             with archive.open(entry) as file:
-                version = np.lib.format.read_magic(file)
-                read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-                shape, _, dtype = read(file)
-            if dtype.hasobject:
-                message = f"'{name}' holds Python objects"
-                raise ValueError(message)
-            yield name, Held(path, name, shape, dtype)
+                yield name, _header(file, path, name)
+
+
+def _header(file: IO[bytes], path: Path, member: str) -> Held:
+    """Return what the header of one array says. ValueError: there is none, or the array holds Python objects."""
+    version = np.lib.format.read_magic(file)
+    if version not in HEADERS:
+        message = f"version {version} of NumPy's format is not read"
+        raise ValueError(message)
+    shape, is_fortran, dtype = HEADERS[version](file)
+    if dtype.hasobject:
+        message = f"'{member or path.stem}' holds Python objects"
+        raise ValueError(message)
+    return Held(path, member, shape, dtype, is_fortran, file.tell())
 
 
 def _chosen(splits: Splits, work: Work[SeededOptions]) -> dict[str, tuple[dict[str, Held], Ints]]:
