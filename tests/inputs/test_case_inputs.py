@@ -90,20 +90,19 @@ def test_data_whose_samples_do_not_fit_the_network_is_refused_by_the_first_input
     (tmp_path / "digits").mkdir()
     np.savetxt(tmp_path / "digits" / "mnist_5k.csv.gz", rows, fmt="%d", delimiter=",")
     options = {"data": str(tmp_path / "digits")}
-    plan = planned(own(spec=DATA.format("mnist-5k")), **options)
-    case_inputs.check(plan)
     with pytest.raises(
         UserError, match=r"line:small: the input 'point' is missing in the data 'mnist-5k', but the network"
     ):
-        case_inputs.prepare(plan, data.silent)
+        case_inputs.check(planned(own(spec=DATA.format("mnist-5k")), **options))
     shutil.rmtree(tmp_path / "own")
     plan = planned(own(('"point", (features,)', '"image", (1, features)'), spec=DATA.format("mnist-5k")), **options)
     with pytest.raises(
-        UserError, match=r"the input 'image' has the shape \(1, 28, 28\) per sample in the data 'mnist-5k'"
+        UserError, match=r"the input 'image' is image float32 \(1, 28, 28\) in the data 'mnist-5k', but the network"
     ):
-        case_inputs.prepare(plan, data.silent)
+        case_inputs.check(plan)
     shutil.rmtree(tmp_path / "own")
     plan = planned(own(('"point", (features,)', '"image", (1, 28, 28)'), spec=DATA.format("mnist-5k")), **options)
+    case_inputs.check(plan)
     with pytest.raises(
         UserError, match=r"the input 'label' has values up to 9 in the data 'mnist-5k', .* values below 3;"
     ):

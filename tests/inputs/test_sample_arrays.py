@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,7 @@ import pytest
 from steelyard.catalog import workloads
 from steelyard.errors import UserError
 from steelyard.inputs import data
+from steelyard.inputs.data.options import OPTIONS_OF_FORM
 from steelyard.inputs.data.sample_arrays import check_inputs
 from steelyard_worker.network import Input
 
@@ -67,18 +70,26 @@ def test_pictures_have_the_shape_that_the_options_give() -> None:
     assert image.shape == (3, 224, 224)
 
 
-def test_a_network_on_other_data_is_refused_at_planning(tmp_path: Path) -> None:
-    from steelyard.inputs import case_inputs
-    from steelyard.plan import resolve
-    from steelyard.plan.options import Options
+DOCS = Path(__file__).resolve().parents[2] / "docs" / "own-workload.md"
+ROWS = [line.split(" | ") for line in DOCS.read_text(encoding="utf-8").splitlines() if line.startswith("| `")]
+TABLE = {
+    name: (inputs, options)
+    for cells in ROWS
+    if len(cells) == 3
+    for names, inputs, options in [cells]
+    for name in re.findall(r"`([^`]+)`", names)
+}
 
-    line = Path(__file__).resolve().parents[1] / "workloads" / "line"
-    folder = tmp_path / "line"
-    folder.mkdir()
-    for path in line.glob("*.*"):
-        (folder / path.name).write_bytes(path.read_bytes())
-    spec = folder / "spec.toml"
-    spec.write_text(spec.read_text() + '\n[presets.small.data]\nname = "wikitext-103-raw"\n')
-    plan = resolve.plan(Options(workloads=("line:small",), workload_folders=(str(tmp_path),), frameworks=("fake",)))
-    with pytest.raises(UserError, match=r"line:small: the input 'point' is missing in the data 'wikitext-103-raw'"):
-        case_inputs.check(plan)
+
+@pytest.mark.parametrize("name", [known.name for known in data.list_data()])
+def test_the_table_in_the_documentation_has_the_inputs_and_options_of_every_data_set(name: str) -> None:
+    inputs, options = TABLE[name]
+    known = [field.name for field in fields(OPTIONS_OF_FORM[data.find(name).form])]
+    assert sorted(re.findall(r"`([^`]+)`", options)) == sorted(set(known) - {"train_limit", "test_limit"})
+    arrays = given(name, **({"resize": 32, "crop": 32} if name == "imagenet" else {}))
+    if arrays:
+        assert re.findall(r"`([^`]+)`", inputs) == [each.name for each in arrays]
+        shown = re.findall(r"(int32|float32) \(([^)]*)\)", inputs)
+        assert {(dtype, len([part for part in shape.split(",") if part.strip()])) for dtype, shape in shown} == {
+            (each.dtype, len(each.shape)) for each in arrays
+        }

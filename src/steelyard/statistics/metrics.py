@@ -115,10 +115,32 @@ def _spectrogram(predictions: Predictions) -> dict[str, float]:
     return {"mel loss": float(predictions["mel"].mean()), "gate loss": float(predictions["gate"].mean())}
 
 
+def _next_token(predictions: Predictions) -> dict[str, float]:
+    """Predictions, all (N,): nll, the negative log-likelihood in nats summed over a sample's tokens; tokens, their number; right,
+    how many of them were predicted correctly.
+    """
+    tokens = float(predictions["tokens"].sum())
+    return {
+        "perplexity": math.exp(float(predictions["nll"].sum(dtype=np.float64)) / tokens),
+        "accuracy": float(predictions["right"].sum()) / tokens,
+    }
+
+
+def _regression(predictions: Predictions) -> dict[str, float]:
+    """Predictions: predicted and truth, float (N, ...) of one shape. Errors are in the unit of the truth."""
+    errors = predictions["predicted"].astype(np.float64) - predictions["truth"]
+    return {
+        "root mean squared error": float(np.sqrt(np.square(errors).mean())),
+        "mean absolute error": float(np.abs(errors).mean()),
+    }
+
+
 METRICS: dict[str, Callable[[Predictions], dict[str, float]]] = {
     "accuracy": _accuracy,
     "masked-language": _language,
     "translation": _translation,
     "speech": _speech,
     "spectrogram": _spectrogram,
+    "next-token": _next_token,
+    "regression": _regression,
 }
