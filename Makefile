@@ -5,7 +5,11 @@ BIN = .venv/bin
 # processes by themselves; beside others, their threads wait for each other at the cost of computing time.
 PARALLEL = $(BIN)/pytest --numprocesses logical --maxprocesses 8 --dist loadfile --no-loadscope-reorder
 
-.PHONY: run test test-all record fast check docs mutants bench clean
+# Tests start more than a thousand processes of steelyard. Without compiled code, which this variable forbids to write, every one of
+# them would compile all its modules again: half a second of computing.
+unexport PYTHONDONTWRITEBYTECODE
+
+.PHONY: run test test-all record golden fast times check docs tables picture mutants bench clean
 
 run: .venv/.ready
 	@$(BIN)/steelyard run
@@ -25,9 +29,18 @@ test-all: check
 record: .venv/.ready
 	@$(BIN)/pytest -m "conformance and not slow" --proved add
 
+# Write anew what is shown of the recorded runs, after a change of it that is meant; see tests/README.md.
+golden: .venv/.ready
+	@$(BIN)/python tests/golden write
+
 # The tests that need no framework and do not start the whole program: about five minutes on two cores.
 fast: .venv/.ready
 	@$(PARALLEL) -m "not conformance and not end_to_end"
+
+# Which tests compute longest, with all processes that they start? One test at a time, so that times are not mixed; ROOMS="tests/report"
+# runs a part.
+times: .venv/.ready
+	@PYTHONPATH=tests $(BIN)/pytest -p cpu_times -m "not conformance" $(ROOMS)
 
 check: .venv/.ready
 	@$(BIN)/ruff check .
@@ -37,6 +50,17 @@ check: .venv/.ready
 # The documentation as a website in site/. Warnings are errors; nothing is fetched from the network.
 docs: .venv/.docs
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
+
+# The tables of the documentation that follow from the code. Tests compare them.
+tables: .venv/.ready
+	@$(BIN)/python -m steelyard.cli.command_page docs/reference/commands.md
+	@$(BIN)/python -m steelyard.certificates.coverage docs/workloads.md
+	@$(BIN)/python -m steelyard.redone.tables docs/published.md
+
+# The example in the README, of a finished run: `make picture RUN=NAME`, or of the latest one. Needs Chromium or Chrome. Nothing is measured.
+RUN ?= latest
+picture: .venv/.ready
+	@$(BIN)/python tools/picture.py $(RUN)
 
 # Which small changes of the code does no test notice? More than an hour for all rooms; see tests/mutation/README.md.
 mutants: .venv/.mutants

@@ -11,8 +11,9 @@ from rich.console import Console
 from rich.table import Table
 
 ALL = (
-    "startup", "environments", "storage", "decisions", "turns", "effort", "fixed_protocol", "first_look", "preparation",
-    "workers", "implementations", "references", "ranks", "histories", "cluster", "daemons", "words",
+    "startup", "environments", "storage", "decisions", "turns", "waits", "effort", "fixed_protocol", "first_look", "preparation",
+    "workers", "implementations", "references", "ranks", "histories", "curves", "cluster", "daemons", "words", "standstill",
+    "claims",
 )  # fmt: skip
 
 

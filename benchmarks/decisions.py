@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from benchmarks import noises
+from benchmarks import noises, scopes
 from benchmarks.rows import Row
 from steelyard.errors import UserError
 from steelyard.statistics.decision import DecisionPlan, decide
@@ -26,11 +26,8 @@ from steelyard.statistics.simulation import simulate
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from benchmarks.noises import Floats, Recording
+    from benchmarks.noises import Noise, Recording
 
-    Noise = Callable[[np.random.Generator, tuple[int, int]], Floats]
-
-CONTENDERS = (2, 3, 5, 12)
 FAMILIES = 1000
 PLAN = DecisionPlan()
 QUIET = 0.008
@@ -46,37 +43,17 @@ def measure(families: int = FAMILIES, file: Path = noises.RECORDED, seed: int = 
     return [
         *_differences(random, families, recordings),
         *_equalities(random, families, recordings),
-        _found(random, families, contenders=5, rounds=3),
-        _found(random, families, contenders=2, rounds=4),
-        *(_rounds_of_equal_contenders(random, families, contenders, most) for contenders, most in ((2, 5.0), (5, 6.2))),
+        *scopes.rows(families, file),
+        found(random, families, contenders=5, rounds=3),
+        found(random, families, contenders=2, rounds=4),
+        *(rounds_of_equal_contenders(random, families, contenders, most) for contenders, most in ((2, 5.0), (5, 6.2))),
         _cost(random),
-    ]
-
-
-def _conditions(recordings: list[Recording]) -> list[tuple[str, Noise, tuple[int, ...]]]:
-    """Return kinds of noise other than a normal distribution that is the same for all, and for how many contenders."""
-    return [
-        ("one contender 3 times as noisy", partial(noises.one_noisier, times=3.0), CONTENDERS),
-        ("heavy tails", noises.heavy_tails, CONTENDERS),
-        ("processes of two states", noises.two_states, CONTENDERS),
-        ("drift: wave", noises.wave, CONTENDERS),
-        ("drift: wandering", noises.wandering, CONTENDERS),
-        ("drift: slower during each round", noises.slower_in_each_round, CONTENDERS),
-        ("drift: another slope in each round", noises.slopes, CONTENDERS),
-        *(
-            (
-                f"recorded, labels permuted: {each.name}; ratios scatter by {_percent(noises.ratio_scatter(each.rounds))}",
-                partial(noises.permuted, rounds=each.rounds),
-                tuple(range(2, each.rounds.shape[1] + 1)),
-            )
-            for each in recordings
-        ),
     ]
 
 
 def _differences(random: np.random.Generator, families: int, recordings: list[Recording]) -> Iterator[Row]:
     """Return the families of equal contenders in which any two were called different at any look."""
-    loud = ("scatter of processes 9 %", partial(noises.normal, scatter=0.09 * sqrt(2)), CONTENDERS)
+    loud = ("scatter of processes 9 %", partial(noises.normal, scatter=0.09 * sqrt(2)), noises.CONTENDERS)
     quiet = [
         (
             f"recorded: {each.name}; scaled to 0.8 %",
@@ -85,8 +62,8 @@ def _differences(random: np.random.Generator, families: int, recordings: list[Re
         )
         for each in recordings
     ]
-    normal = [(_scatter(scatter), partial(noises.normal, scatter=scatter), CONTENDERS) for scatter in SCATTERS]
-    kinds: list[tuple[str, Noise, tuple[int, ...]]] = [*normal, loud, *_conditions(recordings), *quiet]
+    normal = [(_scatter(scatter), partial(noises.normal, scatter=scatter), noises.CONTENDERS) for scatter in SCATTERS]
+    kinds: list[tuple[str, Noise, tuple[int, ...]]] = [*normal, loud, *noises.conditions(recordings), *quiet]
     for name, noise, counts in kinds:
         wrong = {}
         for contenders in counts:
@@ -98,9 +75,9 @@ def _differences(random: np.random.Generator, families: int, recordings: list[Re
 def _equalities(random: np.random.Generator, families: int, recordings: list[Recording]) -> Iterator[Row]:
     """Return the families in which two were called equal although they differ by the whole margin."""
     kinds: list[tuple[str, Noise, tuple[int, ...], float]] = [
-        (_scatter(scatter), partial(noises.normal, scatter=scatter), CONTENDERS, scatter) for scatter in SCATTERS
+        (_scatter(scatter), partial(noises.normal, scatter=scatter), noises.CONTENDERS, scatter) for scatter in SCATTERS
     ]
-    kinds += [(f"{name}, scaled to 1 %", noise, counts, 0.01) for name, noise, counts in _conditions(recordings)]
+    kinds += [(f"{name}, scaled to 1 %", noise, counts, 0.01) for name, noise, counts in noises.conditions(recordings)]
     for name, noise, counts, scatter in kinds:
         wrong = {}
         for contenders in counts:
@@ -111,11 +88,7 @@ def _equalities(random: np.random.Generator, families: int, recordings: list[Rec
 
 
 def _scatter(scatter: float) -> str:
-    return f"scatter {_percent(scatter)}"
-
-
-def _percent(scatter: float) -> str:
-    return f"{100 * scatter:.2g} %"
+    return f"scatter {noises.percent(scatter)}"
 
 
 def _worst(name: str, wrong: dict[int, float], families: int) -> Row:
@@ -125,18 +98,20 @@ def _worst(name: str, wrong: dict[int, float], families: int) -> Row:
     return Row(name, max(wrong.values()), round(limit, 4), "at most", f"worst of {shares} ({families:,} families each)")
 
 
-def _found(random: np.random.Generator, families: int, contenders: int, rounds: int) -> Row:
+def found(random: np.random.Generator, families: int, contenders: int, rounds: int) -> Row:
+    """Return how often a true difference of 5 % is found within so many rounds."""
     truth = np.zeros(contenders)
     truth[-1] = log(1.05)
     outcome = simulate(noises.normal(random, (families, contenders), QUIET) + truth[:, None], truth, PLAN)
     with_last = pair_indices(contenders)[1] == contenders - 1
-    found = (outcome.different_from > 0) & (outcome.different_from <= rounds)
-    detail = f"one 5 % slower than the others, each pair; all its pairs: {found[:, with_last].all(1).mean():.3f}"
+    in_time = (outcome.different_from > 0) & (outcome.different_from <= rounds)
+    detail = f"one 5 % slower than the others, each pair; all its pairs: {in_time[:, with_last].all(1).mean():.3f}"
     name = f"true 5 % difference found within {rounds} rounds, {contenders} contenders (share)"
-    return Row(name, float(found[:, with_last].mean()), 0.95, "at least", f"{detail}; scatter 0.8 %")
+    return Row(name, float(in_time[:, with_last].mean()), 0.95, "at least", f"{detail}; scatter 0.8 %")
 
 
-def _rounds_of_equal_contenders(random: np.random.Generator, families: int, contenders: int, most: float) -> Row:
+def rounds_of_equal_contenders(random: np.random.Generator, families: int, contenders: int, most: float) -> Row:
+    """Return after how many rounds equal contenders are decided, on average."""
     outcome = simulate(noises.normal(random, (families, contenders), QUIET), np.zeros(contenders), PLAN)
     name = f"rounds until {contenders} equal contenders are decided (mean)"
     return Row(name, float(outcome.rounds.mean()), most, "at most", "scatter 0.8 %, margin 2 %")

@@ -1,4 +1,4 @@
-"""Merging runs relative to copying them; false alarms and found changes of histories; a history of 10,000 rows."""
+"""Merging runs relative to copying; false alarms of histories in a year; changes and creeps found; a page of 10,000 rows."""
 
 from __future__ import annotations
 
@@ -15,12 +15,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from tests import recorded_trials
+from tests.statistics import simulated_histories
+from tests.statistics.simulated_histories import SCATTER
 
 from benchmarks.rows import Row
 from steelyard.plan import resolve
 from steelyard.plan.options import Options
 from steelyard.report import history_page
-from steelyard.report.history import History, history, slower
+from steelyard.report.history import ERROR, History, history
 from steelyard.results import merging, record
 from steelyard.results.facts import HostFacts
 from steelyard.results.points import Point, RunFacts
@@ -32,13 +34,13 @@ if TYPE_CHECKING:
 WORKLOADS = Path(__file__).parents[1] / "tests" / "workloads"
 RUNS, TRIALS, PAIRS = 1000, 15, 4
 LINES, NIGHTS = 50, 200
-HISTORIES, OF_LINES, RUNS_OF_EACH = 200, 5, 30
-SCATTER = 0.02
+YEARS, NIGHTS_OF_A_YEAR, OF_LINES = 20, 365, 5
+HISTORIES = 200
 
 
 def measure() -> list[Row]:
     """Return the rows."""
-    return [_merging(), *_errors(), _page()]
+    return [_merging(), *_false_alarms(), *_found(), _page()]
 
 
 def _merging() -> Row:
@@ -85,24 +87,48 @@ def _pair(root: Path, number: int) -> tuple[float, float]:
     return seconds["merged"], seconds["copied"]
 
 
-def _errors() -> list[Row]:
-    """Return how often simulated studies show a change that is none, end a nightly check with 1, or hide one of 10 %."""
-    alarms = failures = 0
-    for number in range(HISTORIES):
-        found = _history(OF_LINES, RUNS_OF_EACH, number)
-        alarms += bool(found.changed)
-        failures += bool(slower(found, 0.05))
-    planted = [
-        course(_noise(RUNS_OF_EACH, [number, 1]) + log(1.1) * (np.arange(RUNS_OF_EACH) >= 20), 0.05)
-        for number in range(HISTORIES)
-    ]
-    there = sum(any(abs(shift.place - 20) <= 1 for shift in each.shifts) for each in planted)
-    how = f"{HISTORIES} studies of {OF_LINES} lines with {RUNS_OF_EACH} runs, {SCATTER:.0%} scatter with heavy tails"
-    return [
-        Row("histories without a change that show one, %", 100 * alarms / HISTORIES, 5.0, "at most", how),
-        Row("the same that end --fail-if-slower 5% with 1, %", 100 * failures / HISTORIES, 1.0, "at most", how),
-        Row("changes of 10 % found where they are, %", 100 * there / HISTORIES, 95.0, "at least", "one line each"),
-    ]
+def _false_alarms() -> list[Row]:
+    """Return how often simulated lines without a change show one, or fail a nightly check, at any look of a year."""
+    rows = []
+    how = f"a look each night of {YEARS} years of one line, at the error of one of {OF_LINES}; {SCATTER:.0%} scatter"
+    for kind in simulated_histories.KINDS:
+        alarms = failures = 0
+        for year in range(YEARS):
+            series = simulated_histories.noise(kind, NIGHTS_OF_A_YEAR, year)
+            found = list(simulated_histories.looks(series, ERROR / OF_LINES))
+            alarms += any(each.shifts or each.creep for each in found)
+            failures += any(map(simulated_histories.is_slower, found))
+        rows += [
+            Row(
+                f"lines without a change that show one in a year, {kind}, %", 100 * alarms / YEARS, 5.0, "at most", how
+            ),
+            Row(
+                f"the same that end --fail-if-slower 5% with 1, {kind}, %", 100 * failures / YEARS, 5.0, "at most", how
+            ),
+        ]
+    return rows
+
+
+def _found() -> list[Row]:
+    """Return how often a planted step or creep is found."""
+    rows = []
+    for nights in (4, 7, 14):
+        found = [
+            course(_noise(30, number) + log(1.1) * (np.arange(30) >= 30 - nights), ERROR) for number in range(HISTORIES)
+        ]
+        share = sum(any(abs(shift.place - (30 - nights)) <= 1 for shift in each.shifts) for each in found) / HISTORIES
+        how = f"{HISTORIES} histories of 30 nights, normal noise of {SCATTER:.0%}"
+        rows.append(Row(f"changes of 10 % found that {nights} nights have, %", 100 * share, 85.0, "at least", how))
+    for weeks, limit in ((12, 75.0), (26, 98.0)):
+        count = 7 * weeks
+        found = [
+            course(_noise(count, number) + simulated_histories.creep(count, 0, 1.005), ERROR)
+            for number in range(HISTORIES)
+        ]
+        share = sum(bool(each.creep) for each in found) / HISTORIES
+        how = f"{HISTORIES} histories, normal noise of {SCATTER:.0%}"
+        rows.append(Row(f"creeps of 0.5 % a week found after {weeks} weeks, %", 100 * share, limit, "at least", how))
+    return rows
 
 
 def _page() -> Row:
@@ -116,9 +142,8 @@ def _page() -> Row:
     return Row("changes and page of a history of 10,000 rows, s", seconds, 20.0, "at most", how)
 
 
-def _noise(count: int, seed: list[int]) -> np.ndarray:
-    random = np.random.default_rng(seed)
-    return np.asarray(SCATTER * random.standard_t(5, count) * (3 / 5) ** 0.5)
+def _noise(count: int, seed: int) -> np.ndarray:
+    return simulated_histories.noise("normal", count, seed)
 
 
 def _history(lines: int, nights: int, seed: int) -> History:
@@ -142,6 +167,6 @@ def _history(lines: int, nights: int, seed: int) -> History:
             (time_ns, time_ns),
         )
         for line in range(lines)
-        for night, time_ns in enumerate((1e7 * np.exp(_noise(nights, [seed, line]))).tolist())
+        for night, time_ns in enumerate((1e7 * np.exp(_noise(nights, 1000 * seed + line))).tolist())
     ]
     return history(runs, points)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from functools import partial
 from math import sqrt
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,10 +15,14 @@ from steelyard.errors import UserError
 from steelyard.statistics.orders import round_order
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float64]
+    Noise = Callable[[np.random.Generator, tuple[int, int]], Floats]
 
+CONTENDERS = (2, 3, 5, 12)
 ROUNDS = 12
 RECORDED = Path(__file__).with_name("recorded_noise.json")
 """Milliseconds per step of identical contenders in twelve rounds, on several machines in several states.
@@ -117,6 +122,37 @@ def recordings(path: Path) -> list[Recording]:
                 "or more contenders."
             )
     return [Recording(name, np.asarray(np.log(times))) for name, times in given]
+
+
+def conditions(recordings: list[Recording]) -> list[tuple[str, Noise, tuple[int, ...]]]:
+    """Return kinds of noise other than a normal distribution that is the same for all, and for how many contenders."""
+    return [
+        ("one contender 3 times as noisy", partial(one_noisier, times=3.0), CONTENDERS),
+        ("heavy tails", heavy_tails, CONTENDERS),
+        ("processes of two states", two_states, CONTENDERS),
+        ("drift: wave", wave, CONTENDERS),
+        ("drift: wandering", wandering, CONTENDERS),
+        ("drift: slower during each round", slower_in_each_round, CONTENDERS),
+        ("drift: another slope in each round", slopes, CONTENDERS),
+        *(
+            (
+                f"recorded, labels permuted: {each.name}; ratios scatter by {percent(ratio_scatter(each.rounds))}",
+                partial(permuted, rounds=each.rounds),
+                numbers_of(each),
+            )
+            for each in recordings
+        ),
+    ]
+
+
+def numbers_of(recording: Recording) -> tuple[int, ...]:
+    """Return for how many contenders a recording has noise."""
+    return tuple(range(2, recording.rounds.shape[1] + 1))
+
+
+def percent(scatter: float) -> str:
+    """Return a scatter in percent."""
+    return f"{100 * scatter:.2g} %"
 
 
 def ratio_scatter(values: Floats) -> float:

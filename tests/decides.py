@@ -42,6 +42,8 @@ SHOWING = (
     "statistics",
 )
 
+STUDIES = ("plan", "studies")
+
 # What `steelyard certify` does until it has a certificate, for tests that start the command line.
 CERTIFY = ("steelyard.certificates.certification", "steelyard.inputs.case_inputs", "steelyard.plan.resolve")
 # What starts one process and reads what it recorded, and what `steelyard run` does with processes and ranks until there is a record.
@@ -177,7 +179,9 @@ def _imported(node: ast.AST) -> Iterator[str]:
 
 @cache
 def _beside(folder: Path) -> frozenset[Path]:
-    """Return the data in a folder of code, such as tables."""
+    """Return the data in a folder of code, such as tables; studies only decide the tests that name them in `Sources.files`."""
+    if folder.parts[-2:] == STUDIES:
+        return frozenset()
     return frozenset(path for path in folder.iterdir() if path.is_file() and path.suffix not in (".py", ".pyc"))
 
 

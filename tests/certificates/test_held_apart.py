@@ -55,6 +55,7 @@ def test_a_mistake_that_set_no_limit_is_rejected(bench: Bench, mutant: Mutant) -
     found = bench.certificates[mutant].result()
     print(f"{named(mutant)} | {found.first} | {found.worst_units:.0f} | {found.sentence}")
     assert not found.passed
+    assert found.first, "a process that fails is no mistake that a certificate has found"
 
 
 @pytest.mark.decided(by=decided)

@@ -12,21 +12,34 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+HEAD, *OTHERS = "a", "b", "c"
+# Nobody reads the logs of workers, and no nodes are to be started on demand: without the processes that do this.
+ALONE = {"include_log_monitor": False, "no_monitor": True}
+
+
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory, machine_limits: Path) -> Iterator[Simulated]:
-    """Three nodes a, b and c, which tests may kill; a test that needs one that is gone adds it again."""
+def cluster_of_file(tmp_path_factory: pytest.TempPathFactory, machine_limits: Path) -> Iterator[Simulated]:
+    """The cluster of all tests of a file. It ends with the file, because its processes compute all the time."""
     pytest.importorskip("ray", reason="Ray is not installed; it comes with the extra steelyard[cluster]")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
         patch.setenv("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")  # stays on the loopback interface
+        patch.setenv("RAY_prestart_worker_first_driver", "0")  # no process that waits for work of which there is none
         from ray.cluster_utils import Cluster
 
         made = Simulated(tmp_path_factory.mktemp("nodes"), machine_limits)
-        made.cluster = Cluster(initialize_head=True, head_node_args=made.arguments("a"))
-        for name in ("b", "c"):
-            made.add(name)
+        made.cluster = Cluster(initialize_head=True, head_node_args={**made.arguments(HEAD), **ALONE})
         yield made
         made.cluster.shutdown()
+
+
+@pytest.fixture
+def cluster(cluster_of_file: Simulated) -> Simulated:
+    """Three nodes a, b and c. A test may kill b and c: before the next test they are added again."""
+    for name in OTHERS:
+        if name not in cluster_of_file.nodes:
+            cluster_of_file.add(name)
+    return cluster_of_file
 
 
 @pytest.fixture

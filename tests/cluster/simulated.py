@@ -118,7 +118,7 @@ def until(true: Callable[[], bool], what: str, instead: Callable[[], str] = str)
     limit = time.monotonic() + PATIENCE_S
     while not true():
         assert time.monotonic() < limit, f"did not happen in time: {what}\n{instead()}"
-        time.sleep(0.05)
+        time.sleep(0.1)
 
 
 @contextmanager

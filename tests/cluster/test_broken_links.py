@@ -66,7 +66,7 @@ def test_a_network_that_fails_for_half_a_minute_costs_no_round(
     command: list[str], environ_for: Callable[..., dict[str, str]], data_folder: Path, tmp_path: Path
 ) -> None:
     with linked(tmp_path) as (enter, far, variables):
-        argv = [*enter, *command, "run", *TWO, "--rounds", "12", *ON_RAY]
+        argv = [*enter, *command, "run", *TWO, "--rounds", "6", *ON_RAY]
         with closing(Running(argv, environ_for(data_folder, **variables))) as running:
             running.wait_for(", on far")
             subprocess.run(["ip", "-n", far, "link", "set", links.INTERFACE, "down"], check=True)
@@ -82,4 +82,4 @@ def test_a_network_that_fails_for_half_a_minute_costs_no_round(
     run = only_run(data_folder)
     assert all(note["kept"] for note in record.read_rounds(run)[0])
     assert kept_nodes(run) == {"near", "far"}
-    assert len(counted(run)) == 24
+    assert len(counted(run)) == 12

@@ -53,7 +53,7 @@ def test_a_node_whose_disk_is_full_is_given_up_and_no_finished_trial_is_lost(
 ) -> None:
     with small_disk(cluster.cache("full"), tmp_path / "disk"):
         cluster.add("full")
-        running = start("run", *TWO, "--rounds", "8", *ON_RAY)
+        running = start("run", *TWO, "--rounds", "5", *ON_RAY)
         running.wait_for(", on full")
         before = finished(only_run(data_folder))
         fill(cluster.cache("full"))
@@ -64,5 +64,5 @@ def test_a_node_whose_disk_is_full_is_given_up_and_no_finished_trial_is_lost(
     assert " is full. Free some space, " in sentence or " MiB left. Free at least 200 MiB, " in sentence
     run = only_run(data_folder)
     assert before.items() <= finished(run).items()
-    assert len(counted(run)) == 16
+    assert len(counted(run)) == 10
     assert "full" not in kept_nodes(run)

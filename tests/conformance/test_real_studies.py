@@ -15,8 +15,6 @@ import decides
 import pytest
 from decides import Sources
 
-from steelyard.report.beside import JUDGEMENTS
-
 pytestmark = pytest.mark.conformance
 
 PAIR = ("-f", "pytorch", "-f", "mxnet")
@@ -51,7 +49,8 @@ def test_three_forms_of_an_lstm_are_certified_measured_and_held_against_the_docu
     assert rows
     for row in rows:
         assert row["measured"]["low"] < row["measured"]["value"] < row["measured"]["high"]
-        assert row["judgement"] in JUDGEMENTS
+        assert row["judgement"] is None, "the document measured GPUs"
+        assert "device" in " ".join(row["differences"]), row["differences"]
     assert "4.14×" in page, "what the document says of PyTorch's fused LSTM"
 
 

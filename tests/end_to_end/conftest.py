@@ -8,12 +8,38 @@ from typing import TYPE_CHECKING
 
 import pytest
 from finished_runs import LINE, CommandLine, Finished, finished
+from forked_command import READ_AT_START, Forked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from finished_runs import Steelyard
+
+
+@pytest.fixture(scope="session")
+def forked(environ_for: Callable[..., dict[str, str]], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Forked]:
+    """What runs command lines without importing steelyard again."""
+    made = Forked(environ_for(tmp_path_factory.mktemp("no-runs")))
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="session")
+def shared_steelyard(
+    shared_steelyard: Steelyard, forked: Forked, environ_for: Callable[..., dict[str, str]]
+) -> Steelyard:
+    """Run `steelyard *argv` with the given data folder as the fixture of this name for all rooms does, in a forked process."""
+
+    def run(data_folder: Path, *argv: str, **env: str) -> subprocess.CompletedProcess[str]:
+        if any(name.startswith(READ_AT_START) for name in env):
+            return shared_steelyard(data_folder, *argv, **env)
+        done = forked.run([*map(str, argv)], environ_for(data_folder, **env))
+        assert "Traceback" not in done.stderr, done.stderr
+        assert "Traceback" not in done.stdout, done.stdout
+        return done
+
+    return run
 
 
 @pytest.fixture(scope="session")

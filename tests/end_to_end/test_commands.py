@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 from typing import TYPE_CHECKING
 
 import pytest
 from finished_runs import DRY_RUN, LINE
 
+from steelyard.catalog import workloads
 from steelyard.cli.arguments import parser
+from steelyard.cli.commands import study_list
+from steelyard.plan import studies
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -55,6 +59,25 @@ def test_the_version_is_one_line(cli: CommandLine) -> None:
     assert out.count("\n") == 1
 
 
+@pytest.fixture
+def _planned_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let both lists of studies use the same estimates: to plan all studies takes seconds."""
+    monkeypatch.setattr(study_list, "rows", functools.cache(study_list.rows))
+
+
+def test_the_list_of_studies_reads_the_workloads_once(cli: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    few = dict(list(studies.all_studies().items())[:2])
+    monkeypatch.setattr(studies, "all_studies", lambda: few)
+    read, find = [], workloads.find
+    monkeypatch.setattr(workloads, "find", lambda *asked: read.append(asked) or find(*asked))
+    code, out, _ = cli("list", "studies", "--json")
+    assert code == 0
+    assert [row["study"] for row in json.loads(out)] == list(few)
+    assert all(size["seconds"] > 0 for row in json.loads(out) for size in row["sizes"])
+    assert len(read) == 1
+
+
+@pytest.mark.usefixtures("_planned_once")
 @pytest.mark.parametrize("what", ["frameworks", "workloads", "presets", "studies", "data", "runs", "strategies"])
 def test_every_list_has_the_same_rows_as_table_and_as_json(what: str, copied: Finished, cli: CommandLine) -> None:
     code, out, _ = cli("list", what, "--json")

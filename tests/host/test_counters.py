@@ -112,20 +112,20 @@ def test_children_of_children_are_own_processes_and_orphans_are_not(
 
 @LINUX
 def test_a_childs_cpu_time_is_counted_after_it_ended() -> None:
-    before = processes.own_cpu_seconds()
+    before = processes.own_work().cpu_s
     busy = "import time; end = time.process_time() + 0.5\nwhile time.process_time() < end: pass"
     subprocess.run([sys.executable, "-c", busy], check=True)
-    assert processes.own_cpu_seconds() - before > 0.45
+    assert processes.own_work().cpu_s - before > 0.45
 
 
 @LINUX
 def test_a_living_grandchilds_cpu_time_is_counted() -> None:
     busy = "import time; end = time.process_time() + 0.5\nwhile time.process_time() < end: pass\ntime.sleep(60)"
     start = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {busy!r}])"
-    before = processes.own_cpu_seconds()
+    before = processes.own_work().cpu_s
     with subprocess.Popen([sys.executable, "-c", start]) as started:
         try:
-            wait_until(lambda: processes.own_cpu_seconds() - before > 0.5)
+            wait_until(lambda: processes.own_work().cpu_s - before > 0.5)
         finally:
             for each in (*psutil.Process(started.pid).children(), started):
                 each.kill()
@@ -137,7 +137,7 @@ def test_a_process_that_ends_while_its_time_is_read_is_left_out(monkeypatch: pyt
         gone = psutil.Process(ended.pid)
     this = psutil.Process()
     monkeypatch.setattr(processes, "own_processes", lambda: [gone, this])
-    assert processes.own_cpu_seconds() >= sum(this.cpu_times()[:2]) - 0.1
+    assert processes.own_work().cpu_s >= sum(this.cpu_times()[:2]) - 0.1
 
 
 @LINUX

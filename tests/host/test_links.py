@@ -131,6 +131,9 @@ def test_a_kernel_that_cannot_delay_is_named(monkeypatch: pytest.MonkeyPatch) ->
 def test_a_machine_without_namespaces_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(links.os, "geteuid", lambda: 1000)
     assert "only root may make" in links.obstacle()
+    with links.assumed():
+        assert not links.obstacle()
+    assert links.obstacle()
 
 
 def _namespaces(owner: str) -> list[str]:

@@ -1,16 +1,19 @@
 """Host noise: how samples become an interval, which limits it must meet, and sampling on this machine."""
 
 import json
+import os
+import signal
 import subprocess
 import sys
 import threading
 import time
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
 from steelyard.host import sampler as sampling
-from steelyard.host.counters import CpuTimes, Sample
+from steelyard.host.counters import CpuTimes, Sample, take_sample
 from steelyard.host.gpu import GpuLoad
 from steelyard.host.noise import HostNoise, is_unusual, judge, summarise, unequal_frequencies
 from steelyard.host.sampler import Sampler
@@ -185,3 +188,39 @@ def test_a_disturbance_is_unusual_if_it_is_twice_as_severe_as_those_before() -> 
     assert is_unusual(1.1, [0.0, 0.0, 5.0]), "most rounds were undisturbed"
     assert not is_unusual(5.9, [0.0, 3.0, 5.0])
     assert is_unusual(6.1, [0.0, 3.0, 5.0])
+
+
+@LINUX
+def test_a_process_that_was_stopped_is_in_the_samples() -> None:
+    with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"]) as process:
+        try:
+            os.kill(process.pid, signal.SIGSTOP)
+            os.waitpid(process.pid, os.WUNTRACED)
+            assert take_sample().stopped == {process.pid}
+            os.kill(process.pid, signal.SIGCONT)
+            os.waitpid(process.pid, os.WCONTINUED)
+            assert take_sample().stopped == set()
+        finally:
+            process.kill()
+
+
+@LINUX
+def test_a_sampler_that_wakes_late_says_by_how_much_and_its_samples_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, spans = [0.0], iter([1.0, 3.5, 0.2])
+
+    class Stop(threading.Event):
+        """Waiting takes as long as the test says; the third wait is cut short by the end."""
+
+        def wait(self, timeout: float | None = None) -> bool:
+            now[0] += next(spans)
+            return now[0] > 4.6
+
+    monkeypatch.setattr(sampling, "take_sample", lambda: sample(now[0]))
+    monkeypatch.setattr(sampling, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr(Sampler, "last", ())
+    sampler = Sampler()
+    sampler._stop = Stop()
+    with sampler:
+        sampler._thread.join()
+        assert not Sampler.last
+    assert [each.late_s for each in Sampler.last] == [0.0, 0.0, pytest.approx(2.5), 0.0]

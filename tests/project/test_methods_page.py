@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from steelyard.certificates import method
-from steelyard.host import noise
+from steelyard.host import noise, withheld
 from steelyard.measure import gemm, rounds
 from steelyard.plan import protocols
 from steelyard.results import standstill
@@ -41,6 +41,8 @@ STATEMENTS = [
     f"Their ratio is {effort.FIRST_RATIO:.0f} in the first round",
     f"between {effort.LOWEST} and {effort.HIGHEST:.0f}",
     f"for more than {100 * standstill.SHARE:.0f} % of their time (and {standstill.SHORTEST_S} s)",
+    f"work of other programs beyond {noise.FOREIGN_CORES} cores, and steal beyond {100 * noise.STEAL_SHARE:.0f} %",
+    f"woke more than {withheld.LATE_S} s late",
     f"{steady.SETTLED_STEPS} warm-up steps are enough",
     f"more than {100 * noise.STEAL_SHARE:.0f} % of the processor time",
     f"more than {noise.FOREIGN_CORES} cores on average",

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import re
+import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +14,8 @@ import pytest
 import tomllib
 
 from steelyard import __version__
+from steelyard.certificates import method
+from steelyard_worker.protocol import METHOD
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
@@ -74,3 +79,44 @@ def test_every_page_of_the_documentation_is_in_the_navigation() -> None:
     listed = re.findall(r": ([\w/-]+\.md)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), re.MULTILINE)
     pages = {str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md")}
     assert pages <= set(listed)
+
+
+def rows_of(heading: str) -> list[list[str]]:
+    """Return the cells of the table below a heading of the measurement history."""
+    page = (DOCS / "measurement-history.md").read_text(encoding="utf-8")
+    section = page.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+    lines = [line for line in section.splitlines() if re.match(r"\| \d", line)]
+    return [[cell.strip() for cell in line.strip("|").split(" |")] for line in lines]
+
+
+def test_every_method_of_measuring_has_one_row_in_the_history() -> None:
+    rows = rows_of("Methods of measuring")
+    assert [int(row[0]) for row in rows] == list(range(METHOD, 0, -1))
+    assert all(len(row) == 4 and row[1] and row[2] for row in rows)
+
+
+def test_the_newest_method_of_certificates_has_a_row_in_the_history() -> None:
+    versions = [int(row[0]) for row in rows_of("Methods of certificates")]
+    assert versions[0] == method.VERSION
+    assert versions == sorted(set(versions), reverse=True)
+
+
+def test_the_readme_and_the_changelog_stay_short() -> None:
+    readme, changelog = (
+        (ROOT / name).read_text(encoding="utf-8").splitlines() for name in ("README.md", "CHANGELOG.md")
+    )
+    assert len(readme) <= 120
+    assert len(changelog) <= 80
+    assert max(map(len, changelog)) <= 250
+
+
+def test_the_picture_of_the_page_is_small() -> None:
+    assert 20_000 < (DOCS / "page.png").stat().st_size < 150_000
+
+
+@pytest.mark.skipif(not shutil.which("make"), reason="make is not installed")
+def test_tests_keep_compiled_code_whatever_the_shell_says() -> None:
+    shown = ["make", "--silent", '--eval=shown: ; @echo "[$$PYTHONDONTWRITEBYTECODE]"', "shown"]
+    environ = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run(shown, cwd=ROOT, env=environ, capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"

@@ -58,7 +58,9 @@ FILES = {
     "src/steelyard/results/__init__.py": "",
     "src/steelyard/results/trials.py": "",
     "src/steelyard/measure/__init__.py": "",
-    "src/steelyard/measure/launch.py": "def launch():\n    from steelyard.measure import limits\n",
+    "src/steelyard/measure/launch.py": "def launch():\n    from steelyard.measure import limits\n    from steelyard.plan import studies\n",
+    "src/steelyard/plan/studies/__init__.py": "",
+    "src/steelyard/plan/studies/quick.toml": "",
     "src/steelyard/measure/limits.py": "",
     "src/steelyard/measure/limits.toml": "",
     "src/steelyard/measure/rounds.py": "",
@@ -152,6 +154,7 @@ CHANGED = {
     "src/steelyard/measure/launch.py": "a module that the test starts",
     "src/steelyard/measure/limits.py": "what that module imports in a function",
     "src/steelyard/measure/limits.toml": "data beside it",
+    "src/steelyard/plan/studies/__init__.py": "how studies are read",
     "docs/read.md": "a further file",
     "tests/conftest.py": "fixtures",
     "tests/conformance/helper.py": "a helper of the tests",
@@ -213,6 +216,7 @@ def test_comments_docstrings_and_layout_decide_nothing(run: Run, proven: Path, n
         "src/steelyard_worker/timing.py",
         "src/steelyard/results/trials.py",
         "src/steelyard/measure/rounds.py",
+        "src/steelyard/plan/studies/quick.toml",
     ],
 )
 def test_a_change_of_anything_else_does_not(run: Run, proven: Path, name: str) -> None:

@@ -66,6 +66,19 @@ def test_the_faster_framework_of_a_difference_comes_first():
     assert bounds["gnmt:wmt16"] == (about(1 / 1.08), about(1.08), False)
 
 
+def test_of_a_value_for_several_cells_only_those_that_are_named_are_held(tmp_path):
+    path = tmp_path / "study.toml"
+    text = '[[published]]\nentry = "S1:claim-overall"\nwhere = { cell = ["gnmt:wmt16", "vgg16:imagenet"] }\n'
+    path.write_text(text, encoding="utf-8")
+    (table,) = gathering.gather("single-gpu-speed", gathering.read(path, settings_files.read(path)["published"])).tables
+    assert [(each.cell, each.network) for each in table.statements] == [
+        ("gnmt:wmt16", "all but VGG16"),
+        ("vgg16:imagenet", "VGG16"),
+    ]
+    (whole,) = [each for each in gathered("single-gpu-speed").tables if each.entry == "S1:claim-overall"]
+    assert {each.claim for each in table.statements} == {each.claim for each in whole.statements}
+
+
 def test_both_sides_of_a_mode_are_of_one_framework():
     found = stated("lstm-kernels")
     assert found["S1:claim-lstm", "deepspeech2:librispeech", "pytorch cuDNNLSTM", "pytorch LC"] == (4.14, 4.14, True)
@@ -296,6 +309,10 @@ GOOD = 'entry = "S1:claim-lstm"\narms = { cuDNNLSTM = "lstm=fused", LBC = "lstm=
         (GOOD.replace("lstm=cell", "cell,lstm"), r"line 6: 'LBC' stands for 'cell,lstm', which is not a variant"),
         ('entry = "S1:claim-lstn"', r"line 6: 'S1' has no entry 'claim-lstn'. Did you mean 'claim-lstm'"),
         ('entry = "S7:table-1"', r"line 6: There is no document 'S7'"),
+        (
+            f"{GOOD}differs = {{ 'cell,lstm' = 'why' }}",
+            r"line 6: 'cell,lstm' stands for 'cell,lstm', which is not a variant",
+        ),
         (f"{GOOD}quantaty = 'step time'", r"line 8: .*unknown key 'quantaty'. Did you mean 'quantity'"),
         (f"{GOOD}where = {{ framewrk = 'pytorch' }}", r"'framewrk' must be one of .*'framework'"),
         (f"{GOOD}compare = ['LC']", r"line 8: 'compare' must name two words"),

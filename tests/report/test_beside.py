@@ -12,7 +12,7 @@ from recorded import unstated
 
 from steelyard.files import settings_files
 from steelyard.published import gathering
-from steelyard.published.held import Arm
+from steelyard.published.held import Arm, Held
 from steelyard.report.beside import OVER_BATCHES, MeasuredArm, MeasuredGroup, beside, count
 from steelyard.report.published import setting
 from steelyard.statistics.claims import MAXIMUM, MEAN, Claim
@@ -228,6 +228,46 @@ def test_a_cell_that_this_machine_cannot_measure_has_its_reason():
     assert [row.reason for row in rows] == [
         "googlenet:cifar10 is not in this run.", "lstm-imdb:mindspore is not in this run.", "BERT needs 27 GB of memory.",
     ]  # fmt: skip
+
+
+def on_link(framework, mode, link):
+    return arm(f"{framework} {link}", framework, mode, strategy="ddp", devices=2, link=link)
+
+
+def test_ranks_are_compared_over_the_same_link_unless_the_document_compares_links():
+    """Two hosts with a faster and a slower link, and one host."""
+    where = {"1gbit": 1.0, "10gbit": 1.4, "": 2.0}
+    arms = [
+        (on_link(name, mode, link), speed * other)
+        for name, mode, other in (("pytorch", "eager", 1.0), ("tensorflow", "graph", 0.8))
+        for link, speed in where.items()
+    ]
+    named = {"faster-link": "link=10gbit", "slower-link": "link=1gbit"}
+    faster = gathering.gather("link-speed", (Held("S1:claim-bandwidth", arms=named),)).tables[0]
+    assert judged(beside(faster, [group("vgg16:tiny", arms)])) == [
+        (("tensorflow 10gbit", "tensorflow 1gbit"), "same order"),
+        (("pytorch 10gbit", "pytorch 1gbit"), "same order"),
+    ]
+    ahead = unstated(gathering.gather("transfer-cifar10", (Held("S3:claim-tensorflow-ahead"),))).tables[0]
+    assert judged(beside(ahead, [group("vgg16:tiny", arms)])) == [
+        ((f"tensorflow {link}", f"pytorch {link}"), "opposite order") for link in where
+    ]
+
+
+def test_a_variant_that_is_not_the_documents_has_a_ratio_and_no_word():
+    why = "PyTorch as it comes instead of its search for algorithms"
+    held = Held(
+        "S1:table-2", where={"quantity": "difference", "cell": "deepspeech2:librispeech"},
+        differs={"pytorch,search=false": why},
+    )  # fmt: skip
+    (table,) = unstated(gathering.gather("single-gpu-speed", (held,))).tables
+    arms = [(arm(f"PyTorch, {each}", "pytorch", "eager", search=each), 1.056) for each in ("true", "false")]
+    rows = beside(table, [group("deepspeech2:librispeech", [(arm("TensorFlow", "tensorflow", "graph"), 1), *arms])])
+    assert [(row.sides[0], row.judgement, row.differences) for row in rows] == [
+        ("PyTorch, true", "same size", ()),
+        ("PyTorch, false", None, (why,)),
+    ]
+    assert rows[1].measured
 
 
 def test_two_frameworks_are_compared_with_as_many_loader_workers():

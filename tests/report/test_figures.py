@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import json
+import math
 import re
 from dataclasses import replace
 from types import SimpleNamespace
@@ -175,3 +177,14 @@ def _luminance(colour):
     channels = [int(colour[start : start + 2], 16) / 255 for start in (1, 3, 5)]
     linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
     return sum(share * value for share, value in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+
+def test_a_loss_that_became_infinite_leaves_a_gap(recorded_view):
+    (comparison,) = recorded_view.comparisons
+    fake, dummy = comparison.contenders
+    grown = [*dummy.losses[:5], 1e30, math.inf, math.nan, *dummy.losses[8:]]
+    diverged = replace(comparison, contenders=(fake, replace(dummy, losses=grown)))
+    figure = losses.figure(diverged, styles(recorded_view.comparisons))
+    curve, distance = figure.data[1:]
+    assert (curve["y"][5:7], distance["y"][5:7]) == ([1e30, None], [1e30, None])
+    json.dumps(figure.as_dict(), allow_nan=False)

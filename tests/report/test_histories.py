@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import time
 from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta, timezone
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -21,8 +23,21 @@ from steelyard.results import points, record, trials
 from steelyard.results.points import Point, RunFacts
 from steelyard.results.store import Store
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 FIRST = datetime(2026, 10, 1, 2, 0, tzinfo=UTC)
 HOST = {"cpu_model": "Test Processor", "cores_usable": 2}
+
+
+@pytest.fixture(autouse=True)
+def universal_time(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Days are those of the user's time zone."""
+    with monkeypatch.context() as changed:
+        changed.setenv("TZ", "UTC")
+        time.tzset()
+        yield
+    time.tzset()
 
 
 def facts(night: int, **more) -> RunFacts:
@@ -80,9 +95,9 @@ def test_other_measuring_code_is_something_that_moved() -> None:
     assert found.lines[0].changes[0].moved == {"measuring code": ("c0de", "new0")}
 
 
-def test_a_change_that_one_run_shows_says_so() -> None:
-    (line,) = planted(place=29, change=1.3).lines
-    assert line.changes[0].sentence.endswith("So far one run shows it.")
+def test_three_slow_nights_are_no_change_and_four_are() -> None:
+    assert planted(place=27, change=1.3).lines[0].changes == ()
+    assert len(planted(place=26, change=1.3).lines[0].changes) == 1
 
 
 def test_only_points_of_one_line_are_compared_and_each_line_has_its_own_plot_or_trace() -> None:
@@ -104,7 +119,8 @@ def test_only_a_slow_down_beyond_the_limit_with_its_whole_interval_ends_a_nightl
     assert len(slower(planted(), 0.05)) == 1
     assert slower(planted(), 0.10) == []
     (line,) = planted(change=1.055).lines
-    assert line.against_best.value > 1.05 > line.against_best.low
+    assert line.reference
+    assert line.reference.ratio.value > 1.05 > line.reference.ratio.low
     assert not line.is_slower_by(0.05)
     assert slower(planted(change=0.9), 0.05) == []
     assert slower(planted(change=1.0), 0.0) == []
@@ -113,6 +129,68 @@ def test_only_a_slow_down_beyond_the_limit_with_its_whole_interval_ends_a_nightl
 def test_an_accepted_change_is_left_out_with_the_runs_before_it() -> None:
     assert slower(planted(since=date(2026, 10, 21)), 0.05) == []
     assert len(planted(since=date(2026, 10, 21)).lines[0].runs) == 10
+
+
+def test_a_slow_down_names_the_runs_that_it_is_compared_with() -> None:
+    (sentence,) = slower(planted(), 0.05)
+    assert sentence.startswith("Fake in line:small, cached batch: 9.9 % slower [1.0")
+    assert "than its last stable level, 20 runs from 2026-10-01 to 2026-10-20 (run-00 to run-19), on" in sentence
+
+
+def test_a_level_that_is_accepted_ends_the_failures_and_a_slow_down_after_it_fails_again() -> None:
+    accepted = date(2026, 10, 25)
+    assert len(slower(planted(), 0.05)) == 1
+    found = planted(accepted=accepted)
+    assert slower(found, 0.05) == []
+    assert len(found.lines[0].runs) == 30
+    assert found.lines[0].changes, "it is still shown"
+    again = [point(night, 1.1 if night < 30 else 1.21) for night in range(20, 40)]
+    both = history(
+        [facts(night) for night in range(40)], [*(point(night) for night in range(20)), *again], accepted=accepted
+    )
+    (sentence,) = slower(both, 0.05)
+    assert "10 runs from 2026-10-21 to 2026-10-30" in sentence
+    assert len(slower(planted(accepted=date(2026, 1, 1)), 0.05)) == 1, "no run is that old"
+
+
+def test_after_a_lucky_week_a_nightly_check_does_not_fail() -> None:
+    """The week was 13 % faster than the nights before and after it."""
+    lucky = [point(night, 0.87 if 20 <= night < 27 else 1.0) for night in range(60)]
+    for count in range(30, 60):
+        found = history([facts(night) for night in range(count)], lucky[:count])
+        assert found.lines[0].changes
+        assert slower(found, 0.05) == []
+
+
+def crept(weekly: float = 1.005, nights: int = 150):
+    """Return the history of nights of which each week takes `weekly` times as long as the last."""
+    found = [point(night, weekly ** (night / 7)) for night in range(nights)]
+    return history([facts(night) for night in range(nights)], found)
+
+
+def test_a_creep_is_reported_with_its_rate_its_beginning_and_what_moved_and_fails_a_nightly_check() -> None:
+    (line,) = crept().lines
+    assert line.changes == ()
+    assert line.creep
+    assert line.creep.since.when < FIRST + timedelta(days=28)
+    assert line.creep.weekly.low < 1.005 < line.creep.weekly.high
+    assert answer(crept()) == "1 line of 1 creeps."
+    assert line.creep.sentence.startswith("creeps: 0.5")
+    assert "% slower each week [0.4" in line.creep.sentence
+    assert "since about 2026-10-" in line.creep.sentence
+    assert line.creep.sentence.endswith("altogether; numpy 2.0 -> 2.1 in this time.")
+    (sentence,) = slower(crept(), 0.05)
+    assert sentence.startswith("Fake in line:small, cached batch: creeps: 0.5")
+    assert slower(crept(), 0.2) == []
+    assert slower(crept(0.995), 0.05) == []
+    assert crept(0.995).lines[0].creep.sentence.startswith("creeps: 0.5")
+
+
+def test_the_page_shows_a_creep() -> None:
+    page = Page(history_page.render(crept()))
+    assert "1 line of 1 creeps." in page.text()
+    assert "slower each week" in page.text()
+    assert "creeps since about 2026-10-" in page.text()
 
 
 def test_an_unknown_study_names_the_nearest() -> None:
@@ -235,6 +313,13 @@ def test_a_nightly_check_ends_with_1_only_if_a_contender_became_slower(tmp_path,
     (line,) = json.loads(capsys.readouterr().out)
     assert len(line["runs"]) == 12
     assert line["changes"][0]["after"] == "night-08"
+    known = line["newest_over_reference"]
+    assert (known["first"], known["last"], known["runs"]) == ("night-00", "night-07", 8)
+    assert 1.05 < known["low"] < known["ratio"] < known["high"]
+    assert line["creep"] is None
+    assert line["false_alarms"] == {"at_most": 0.05, "looks": 365, "lines": 1}
+    assert main([*asked, "--fail-if-slower", "5%", "--accept", "2026-10-12"]) == 0
+    capsys.readouterr()
     with closing(sqlite3.connect(tmp_path / "index.sqlite")) as database:
         assert database.execute("SELECT count(*) FROM points").fetchone() == (12,)
 
@@ -246,6 +331,7 @@ def test_a_nightly_check_ends_with_1_only_if_a_contender_became_slower(tmp_path,
         (["--fail-if-slower", "5%x"], "--fail-if-slower must be a share of at least 0, such as 5%, not '5%x'."),
         (["--fail-if-slower", "-1"], "--fail-if-slower must be a share of at least 0, such as 5%, not '-1'."),
         (["--since", "yesterday"], "--since must be a day such as 2026-11-01, not 'yesterday'."),
+        (["--accept", "today"], "--accept must be a day such as 2026-11-01, not 'today'."),
         ([], "has a result for a history. Start with: steelyard run"),
     ],
 )

@@ -179,7 +179,7 @@ def test_every_statement_of_a_study_has_the_documents_settings(name):
         for statement in table.statements:
             assert statement.claim
             assert statement.conditions
-            general = name == "static-dynamic"
+            general = name in ("static-dynamic", "link-speed")
             assert all(bool(each.devices) != general for each in statement.conditions), table.entry
             if not general:
                 assert all(each.batches or "batch" in each.not_stated for each in statement.conditions)

@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 from itertools import pairwise
 
+import jinja2
 import pytest
 from reading import Page, check_policy
 from recorded import Script, options, view_of, write_run
@@ -22,6 +23,16 @@ HOSTILE = '<script>alert("&")</script><img src=x onerror=alert(1)>'
 @pytest.fixture(scope="module")
 def rendered(recorded_view):
     return Page(page.render(recorded_view))
+
+
+def test_templates_are_compiled_once_in_a_process(recorded_view, monkeypatch):
+    compiled, compile_ = [], jinja2.Environment.compile
+    monkeypatch.setattr(page, "COMPILED", page.Compiled())
+    monkeypatch.setattr(jinja2.Environment, "compile", lambda *a, **b: compiled.append(a[2]) or compile_(*a, **b))
+    texts = [page.render(recorded_view) for _ in range(2)]
+    assert compiled[0] == page.PAGE
+    assert len(compiled) == len(set(compiled))
+    assert texts[0] == texts[1]
 
 
 def test_every_contender_is_in_the_table_of_every_input(rendered):
@@ -111,7 +122,18 @@ def test_every_plot_has_a_title_a_description_and_data(rendered):
         assert len(holder.attributes["aria-label"]) > 30
         assert drawn[holder.attributes["data-figure"]]["data"]
     kinds = {name.partition("/")[0] for name in drawn}
-    assert kinds == {"ratios", "steps", "rounds", "losses", "start", "job length", "trade-off", "memory", "machine"}
+    assert kinds == {
+        "ratios",
+        "steps",
+        "rounds",
+        "losses",
+        "start",
+        "job length",
+        "trade-off",
+        "memory",
+        "machine",
+        "confusion",
+    }
 
 
 def test_table_cells_are_associated_with_their_headings(rendered):

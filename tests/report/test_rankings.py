@@ -135,7 +135,7 @@ def test_a_quantity_with_one_value_per_process_has_one_table_and_no_plot_of_step
     assert found.all("h3")[0].words == "One value per process"
     assert len(found.all("table", class_="verdict")) == 1
     kinds = {name.partition("/")[0] for name in found.figures()}
-    assert kinds == {"ratios", "rounds", "losses", "start", "memory", "machine"}
+    assert kinds == {"ratios", "rounds", "losses", "start", "memory", "machine", "confusion"}
     assert not {"mean step", "median step", "throughput", "share of peak"} & {
         c.heading for c in columns.ranked_by(quantity, "training")
     }

@@ -100,7 +100,7 @@ def test_the_highest_threshold_that_one_of_the_two_has_reached_decides(trained):
     assert (own.seconds, own.epoch, own.arrived, own.last) == (None, None, 0, 0.8)
     assert (waiting.seconds, waiting.epoch, waiting.arrived, waiting.last) == (9.0, 3.0, 1, 0.96)
     assert not_waiting.line(found).endswith(
-        " the speed of copies:2. Accuracy 95 % never, with copies:2 after 9.00 s (epoch 3). At the end 80 %, with copies:2 96 %."
+        " the speed of copies:2. Accuracy 95 % never, with copies:2 by 9.00 s (epoch 3). At the end 80 %, with copies:2 96 %."
     )
 
 
@@ -109,7 +109,7 @@ def test_the_hardest_perplexity_is_the_lowest(trained):
     found = only(trained(*courses, (10.0, 30.0, 50.0)))
     assert found.threshold == 30.0
     assert (
-        "Perplexity 30 after 4.00 s (epoch 2), with copies:2 never. At the end 20, with copies:2 40."
+        "Perplexity 30 by 4.00 s (epoch 2), with copies:2 never. At the end 20, with copies:2 40."
         in not_waiting.line(found)
     )
 
@@ -126,9 +126,8 @@ def test_times_are_those_of_half_of_the_trainings_and_the_last_score_is_a_mean(t
     first, second = found.learnt
     assert (first.seconds, first.epoch, first.last) == (4.0, 2.0, pytest.approx(0.8))
     assert (second.seconds, second.arrived) == (None, 1)
-    assert (
-        "Accuracy 80 % after 4.00 s (epoch 2), with copies:2 in fewer than half of its trainings."
-        in not_waiting.line(found)
+    assert "Accuracy 80 % by 4.00 s (epoch 2), with copies:2 in fewer than half of its trainings." in not_waiting.line(
+        found
     )
 
 
@@ -175,7 +174,7 @@ def test_page_terminal_and_json_say_it(trained):
         "copies:2",
         "accuracy reached",
         "95 %",
-        "after 4.00 s (epoch 2)",
+        "by 4.00 s (epoch 2)",
         "never",
         "96 %",
         "90 %",

@@ -160,3 +160,10 @@ def test_an_interval_wider_than_a_factor_of_three_is_not_shown(tmp_path, printed
     # The headline has said what the verdict would say; the advice follows it.
     assert "to say how much they differ. Dummy and Fake cannot be told apart" in words
     assert '<ul class="clauses">' not in page.render(view)
+
+
+def test_a_path_in_a_warning_is_printed_whole_however_narrow_the_terminal_is(tmp_path, printed):
+    folder = write_run(tmp_path / ("deep" * 20), {"fake": Script(10.0), "dummy": Script(12.0)})
+    broken = next(folder.glob("trials/*fake*")) / "job.json"
+    broken.write_text("{")
+    assert str(broken.parent) in "".join(line[8:].rstrip() for line in printed(view_of(folder), 60).splitlines())

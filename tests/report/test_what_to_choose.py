@@ -10,8 +10,8 @@ from reading import Page
 from recorded import WORKLOADS, Script, options, view_of, write_run
 from recorded_trials import training
 
-from steelyard.report import choices, choosing, choosing_lines, page, trade_offs, tried
-from steelyard.report.goals import Wishes
+from steelyard.report import choices, choosing, choosing_lines, goals, learning, page, trade_offs, tried
+from steelyard.report.goals import NONE, Wishes
 from steelyard.report.styles import styles
 from steelyard.results.quantities import PEAK_MEMORY
 from steelyard.statistics.decision import Ranking
@@ -266,44 +266,130 @@ def test_a_run_without_epochs_names_the_run_that_would_have_them(view):
 
 
 @pytest.fixture
-def trained(view, tmp_path):
-    """Fake is twice as fast; both were trained twice, and one of Dummy's trainings never reaches 75 %."""
-    (comparison,) = view.comparisons
-    fake, dummy = comparison.contenders
-    courses = {"fake": [(0.5, 0.8, 0.9)] * 2, "dummy": [(0.5, 0.8, 0.8), (0.4, 0.7, 0.7)]}
-    made = {
-        name: tuple(
-            numbered(training(tmp_path / f"{name}{place}", scores, speed=1 + (name == "fake")), place)
-            for place, scores in enumerate(each)
-        )
-        for name, each in courses.items()
-    }
-    contenders = (replace(fake, trials=made["fake"]), replace(dummy, trials=made["dummy"]))
-    return replace(view, comparisons=(replace(comparison, contenders=contenders),))
+def learnt(view, tmp_path):
+    def made(fake, dummy, speed=2.0, rounds=1):
+        """Return a run of as many seeds as there are scores; Fake is faster by `speed`, and seeds differ by up to 1 % in time."""
+        (comparison,) = view.comparisons
+        seeds = []
+        for seed, both in enumerate(zip(fake, dummy, strict=True), 1):
+            contenders = []
+            for contender, scores, fast in zip(comparison.contenders, both, (speed, 1.0), strict=True):
+                pace = fast * (1 + (seed * 7 % 5) / 500)
+                name = f"{contender.case.framework}{seed}"
+                trials = tuple(
+                    numbered(training(tmp_path / f"{name}{each}", scores, speed=pace), each) for each in range(rounds)
+                )
+                contenders.append(replace(contender, case=replace(contender.case, seed=seed), trials=trials))
+            seeds.append(replace(comparison, group=f"g{seed}", contenders=tuple(contenders)))
+        return replace(view, comparisons=tuple(seeds))
+
+    return made
+
+
+GOOD, LATE, BAD = (0.3, 0.5, 0.9), (0.3, 0.4, 0.9), (0.3, 0.5, 0.7)
 
 
 def numbered(trial, number):
     return replace(trial, job=replace(trial.job, round=number))
 
 
-def test_the_time_to_an_accuracy_is_compared_where_every_training_reached_it(trained):
-    found = answers(trained, Wishes({"accuracy-in-time": 1}, thresholds=(0.45,)))
-    ((made, _),) = found.choices
-    assert made.thing == "time of training until the test metric has reached 0.45"
-    assert sorted(made.ratios["accuracy-in-time"].values())[0] == 1.0
-    assert made.candidates[0] == trained.comparisons[0].contenders[0].case.id
+def accuracy(view, *thresholds):
+    found = choices.answers(
+        view.comparisons[0], view.comparisons, Wishes({"accuracy-in-time": 1}, thresholds=thresholds)
+    )
+    (made,) = found.choices
+    return found, *made
 
 
-def test_who_did_not_reach_an_accuracy_is_set_aside_with_the_reason(trained):
-    found = answers(trained, Wishes({"accuracy-in-time": 1}, thresholds=(0.75,)))
-    assert found.aside == [("accuracy-in-time: Dummy", "1 of its 2 trainings did not reach 0.75.")]
-    assert found.choices[0][1] == "Only Fake is left, so there is nothing to choose from."
-    none = answers(trained, Wishes({"accuracy-in-time": 1}, thresholds=(0.99,)))
-    assert none.missing[0][1].startswith("No contender reached 0.99 in every training.")
+def test_the_time_to_an_accuracy_is_compared_over_seeds(learnt):
+    """Fake reaches 75 % between 0.6 and 1.2 s, Dummy between 6 and 12 s."""
+    view = learnt([GOOD] * 4, [GOOD] * 4, speed=10.0)
+    _, made, sentence = accuracy(view, 0.75)
+    assert made.thing == "time of training until the test metric has reached 0.75"
+    assert made.ranking.rounds_run == 4, "seeds are the replicates"
+    assert made.candidates == (view.comparisons[0].contenders[0].case.id,)
+    assert sorted(made.ratios["accuracy-in-time"].values()) == pytest.approx([1.0, 10.0])
+    assert sentence.startswith("Choose Fake. Next comes Dummy, with ")
 
 
-def test_a_run_with_curves_but_without_thresholds_says_how_to_name_one(trained):
-    ((_, reason),) = answers(trained, Wishes({"accuracy-in-time": 1})).missing
+def test_times_whose_intervals_between_evaluations_overlap_are_no_verdict(learnt):
+    """Fake reaches 75 % after more than 4 and at most 8 s, Dummy after more than 6 and at most 12 s, in every seed."""
+    _, made, sentence = accuracy(learnt([GOOD] * 5, [GOOD] * 5, speed=1.5), 0.75)
+    assert len(made.candidates) == 2
+    assert made.probabilities == {}
+    assert sentence.startswith("The best is Fake or Dummy: the verdicts of this run do not tell them apart.")
+    assert "Times are known to the interval between two evaluations" in sentence
+    pair = made.ranking.verdicts[0]
+    assert pair.low < 4 / 12 * 1.02
+    assert pair.high > 8 / 6 * 0.98
+
+
+@pytest.mark.parametrize(
+    ("seeds", "words"), [(1, "All trainings have one seed"), (2, "There are trainings of 2 seeds only")]
+)
+def test_rounds_of_one_or_two_seeds_name_none(learnt, seeds, words):
+    _, made, sentence = accuracy(learnt([GOOD] * seeds, [GOOD] * seeds, speed=10.0, rounds=4), 0.75)
+    assert sentence.startswith(words)
+    assert "`--seed 1,2,3,4,5,6`" in sentence
+    assert made.ranking.rounds_run == seeds
+
+
+def test_who_reached_an_accuracy_in_four_of_five_trainings_stays_with_a_time(learnt):
+    found, made, sentence = accuracy(learnt([GOOD] * 5, [GOOD] * 4 + [BAD], speed=10.0), 0.75)
+    ((who, what),) = found.aside
+    assert who == "accuracy-in-time: Dummy"
+    assert what == (
+        "4 of its 5 trainings reached 0.75, half of them within 12.0 s; the other counts as longer than it lasted, so it cannot "
+        "be shown to be faster than another."
+    )
+    assert len(made.ranking.order) == 2
+    assert sentence.startswith("Choose Fake. Next comes Dummy")
+
+
+def test_who_missed_an_accuracy_once_is_not_shown_to_be_faster(learnt):
+    _, made, _ = accuracy(learnt([GOOD] * 4 + [BAD], [GOOD] * 5, speed=10.0), 0.75)
+    assert len(made.candidates) == 2
+
+
+def test_who_never_reached_an_accuracy_is_set_aside_with_the_reason(learnt):
+    view = learnt([GOOD] * 3, [BAD] * 3)
+    found, _, sentence = accuracy(view, 0.75)
+    assert found.aside == [("accuracy-in-time: Dummy", "None of its 3 trainings reached 0.75.")]
+    assert sentence == "Only Fake is left, so there is nothing to choose from."
+    none = answers(view, Wishes({"accuracy-in-time": 1}, thresholds=(0.99,)))
+    assert none.missing[0][1].startswith("No training of any contender reached 0.99.")
+
+
+def test_page_and_advice_have_one_mean_over_thresholds(learnt):
+    view = learnt([GOOD, LATE, GOOD], [LATE, GOOD, GOOD])
+    _, made, _ = accuracy(view, 0.45, 0.75)
+    assert made.thing == "mean time of training until the test metric has reached 0.45 and 0.75"
+    alike = [replace(each, thresholds=(0.45, 0.75)) for each in view.comparisons]
+    (fake, _) = learning.section(alike, styles(alike)).rows
+    known = goals.costs("accuracy-in-time", alike[0], list(alike[0].contenders), NONE, alike)
+    values = known.values[alike[0].contenders[0].case.id]
+    assert values == pytest.approx({1: (3 + 6) / 2 / 1.004, 2: 6 / 1.008, 3: (3 + 6) / 2 / 1.002}, rel=1e-3)
+    assert f"to {sorted(values.values())[1]:.2f} s (3 of 3)" in fake.cells[-1]
+
+
+def test_speed_and_accuracy_are_weighed_by_seed(learnt):
+    view = learnt([GOOD] * 4, [GOOD] * 4, speed=10.0, rounds=2)
+    wishes = Wishes({"accuracy-in-time": 1, "memory": 1}, thresholds=(0.75,))
+    found = choices.answers(view.comparisons[0], view.comparisons, wishes)
+    assert [goal for goal, _ in found.missing] == ["memory"]
+    known = goals.costs("speed", view.comparisons[0], list(view.comparisons[0].contenders), wishes)
+    by_seed = goals.over_seeds("speed", view.comparisons[0], known, wishes, view.comparisons)
+    (fake, _) = by_seed.values.values()
+    assert sorted(fake) == [1, 2, 3, 4]
+    assert fake[1] / fake[2] == pytest.approx(1.008 / 1.004, rel=1e-3)
+    both = Wishes({"accuracy-in-time": 1, "speed": 1}, thresholds=(0.75,))
+    ((made, sentence),) = choices.answers(view.comparisons[0], view.comparisons, both).choices
+    assert made.ranking.rounds_run == 4
+    assert sentence.startswith("Choose Fake.")
+
+
+def test_a_run_with_curves_but_without_thresholds_says_how_to_name_one(learnt):
+    ((_, reason),) = answers(learnt([GOOD], [GOOD]), Wishes({"accuracy-in-time": 1})).missing
     assert reason == "No value of the test metric was named. Name one with: `steelyard advise --threshold 0.9`"
 
 

@@ -28,23 +28,23 @@ def test_an_epoch_without_an_evaluation_has_no_score(tmp_path: Path) -> None:
     found = learning.course(training(tmp_path / "t", (0.5, None, 0.7)))
     assert found
     assert np.isnan(found.scores["accuracy"][1])
-    assert found.reaches(0.6, "epochs") == Arrival(3, arrived=True)
+    assert found.reaches(0.6, "epochs") == Arrival(3, arrived=True, after=1)
 
 
 def test_a_threshold_is_reached_or_the_training_is_censored_at_its_end(tmp_path: Path) -> None:
     found = learning.course(training(tmp_path / "t"))
     assert found
-    assert found.reaches(0.75, "epochs") == Arrival(2, arrived=True)
-    assert found.reaches(0.75, "steps") == Arrival(4, arrived=True)
-    assert found.reaches(0.75, "seconds") == Arrival(6, arrived=True)
-    assert found.reaches(0.9, "seconds") == Arrival(12, arrived=False)
+    assert found.reaches(0.75, "epochs") == Arrival(2, arrived=True, after=1)
+    assert found.reaches(0.75, "steps") == Arrival(4, arrived=True, after=2)
+    assert found.reaches(0.75, "seconds") == Arrival(6, arrived=True, after=2)
+    assert found.reaches(0.9, "seconds") == Arrival(12, arrived=False, after=12)
     with pytest.raises(ValueError, match="without evaluations"):
         replace(found, scores={}).reaches(0.9, "seconds")
 
 
 def test_of_an_error_less_is_better(tmp_path: Path) -> None:
     found = replace(Course((1, 2), (1, 2), (3, 6), (0, 0), {}), scores={"WER": (0.9, 0.4)})
-    assert found.reaches(0.5, "seconds") == Arrival(6, arrived=True)
+    assert found.reaches(0.5, "seconds") == Arrival(6, arrived=True, after=3)
 
 
 def test_processes_that_train_no_epochs_have_no_course(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from steelyard import __version__
 from steelyard.plan import resolve
 from steelyard.plan.options import Options
 from steelyard.results import record
@@ -53,10 +54,24 @@ def test_a_run_json_that_cannot_be_opened_is_unreadable(run: Path) -> None:
     assert raised.value.state == "unreadable"
 
 
-def test_the_message_about_an_older_format_tells_what_to_do(run: Path) -> None:
-    (run / "run.json").write_text('{"format": 1, "plan": {"options": {}}, "created": "", "state": "complete"}')
-    with pytest.raises(record.UserError, match=r"has the older format 1; .* reads format 3\. Read it with the version"):
+@pytest.mark.parametrize(
+    ("text", "advice"),
+    [
+        ('{"format": 1, "plan": {"options": {}}}', "Read it with steelyard 0.1.0, or measure again."),
+        ('{"format": 2}', "No release of steelyard reads it: measure again."),
+        ('{"format": 0}', "No release of steelyard reads it: measure again."),
+        ('{"format": 9, "steelyard": "3.12.0"}', "Update steelyard to version 3.12.0 or later."),
+        ('{"format": 9}', "Update steelyard."),
+        ('{"format": 9, "steelyard": 3}', "Update steelyard."),
+        ('{"format": 9, "steelyard": "now: rm -r ~"}', "Update steelyard."),
+        (f'{{"format": 9, "steelyard": "{__version__}"}}', "Update steelyard."),
+    ],
+)
+def test_the_message_about_another_format_names_a_version_that_reads_it(text: str, advice: str, run: Path) -> None:
+    (run / "run.json").write_text(text)
+    with pytest.raises(record.UserError, match=r"has the (older|newer) format \d; .* reads format 3\. ") as raised:
         record.read(run)
+    assert str(raised.value).endswith(f"reads format 3. {advice}")
 
 
 @pytest.mark.parametrize(

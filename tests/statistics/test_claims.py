@@ -48,6 +48,8 @@ def test_what_is_no_ratio_of_speeds_is_not_held_against_one(quantity):
         ("speed", "order", True, None, Claim(None, None, ordered=True)),
         ("faster by", "ambiguous", True, 7.3, Claim(None, None, ordered=True)),
         ("difference", "ambiguous", False, 7.3, None),
+        ("speed", "equal", False, None, Claim(1.0, 1.0, ordered=False)),
+        ("epoch time", "equal", False, None, None),
         ("faster by", "not given", True, None, None),
         ("faster by", "missing", True, None, None),
         ("less time by", "", True, 100, None),

@@ -35,6 +35,24 @@ def test_what_forbids_a_word(here, expected):
     assert differences(SAID, replace(HERE, **here)) == expected
 
 
+@pytest.mark.parametrize(
+    ("said", "here", "expected"),
+    [
+        ("", "on", ()),
+        ("on", "on", ()),
+        ("on", "off", ("no dropout instead of dropout",)),
+        ("on", "", ("no dropout instead of dropout",)),
+        ("off", "on", ("dropout instead of no dropout",)),
+        ("off", "", ()),
+    ],
+)
+def test_dropout_counts_where_the_document_speaks_of_it(said, here, expected):
+    assert differences(replace(SAID, dropout=said), replace(HERE, dropout=here)) == expected
+    assert ("dropout" in replace(SAID, dropout=said).parts()) == (said == "on")
+    assumed = replace(SAID, dropout=said, assumed=("dropout",))
+    assert differences(assumed, replace(HERE, dropout=here)) == tuple(f"{each} (assumed)" for each in expected)
+
+
 def test_several_differences_are_all_named():
     here = replace(HERE, devices=("cpu",), batches=(2,), data=RANDOM)
     assert differences(SAID, here) == (

@@ -73,7 +73,7 @@ def test_if_the_own_scatter_of_one_of_many_pairs_decides_from_the_fifth_round_on
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(pair_evidence, "BY_CHANCE", 1.0)
-    assert pair_evidence._own_rounds(66) == pair_evidence.OWN_ROUNDS == 5
+    assert pair_evidence.own_rounds(66) == pair_evidence.OWN_ROUNDS == 5
     assert not holds(judged(two_states(12, 1000)).false_difference)
 
 

@@ -8,7 +8,7 @@ from steelyard.cli import values
 from steelyard.cli.descriptions import DESCRIPTIONS
 from steelyard.cli.main import ABOUT, COMMANDS
 
-# The names of an argument, and what else argparse needs to know about it.
+# The names of an argument, and its other parameters for argparse.
 Argument = tuple[list[str], dict[str, Any]]
 
 
@@ -49,7 +49,7 @@ FOLDERS = [
     _several("--workloads", "DIR", "folder with workloads of your own", type=values.folder, dest="workload_folders"),
     FRAMEWORKS,
 ]
-# Of commands that run the processes of an earlier run.
+# The title of arguments of commands that run the processes of an earlier run.
 ALLOWING = "to allow what the record of a run from somebody else would execute"
 SELECTION = [
     _value("study", "STUDY", "a predefined comparison (default first-look), or a .toml file of your own", nargs="?"),
@@ -233,6 +233,8 @@ GROUPS: dict[str, dict[str, list[Argument]]] = {
         _value("--fail-if-slower", "SHARE", "end with exit code 1 if a contender became slower by more, such as 5%%",
                type=values.share),
         _value("--since", "DAY", "leave out the runs before this day, such as 2026-11-01", type=values.day),
+        _value("--accept", "DAY", "take the level of this day as normal: nothing is compared with a level before it",
+               type=values.accepted_day),
         RUNS,
         _value("--store", "URL", "read a shared store instead of the folder of runs: postgresql://HOST/DATABASE"),
         _flag("--json", "print the lines and their changes as JSON; no page is written"),
@@ -288,7 +290,7 @@ def typed(field: str) -> str:
 
 
 class _Parser(argparse.ArgumentParser):
-    """Repeats no address of a store in its messages: it may hold a password. `words`: what was typed."""
+    """A parser that hides addresses of stores in its messages, as they may contain a password. `words`: the typed arguments."""
 
     words: Sequence[str] = ()
 

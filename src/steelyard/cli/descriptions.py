@@ -1,4 +1,4 @@
-"""What each command says of itself in its help. No module is imported here, so that `--help` is fast."""
+"""The descriptions of all commands in their help. No module is imported here, so that `--help` is fast."""
 
 EXIT_CODES = """
 exit codes:
@@ -115,15 +115,18 @@ example:
 List the runs of this machine, or remove some. A removed run is gone: its raw data cannot be made again.""",
     "history": """\
 Show what the runs of a folder, or of a shared store, have measured over time: one line for each contender and case, with the
-changes of its level, the days between which each happened, and the packages that moved then. Runs are one line only with the
-same case, settings, schedule, method and machine. A page with plots is written; its path is the last line printed.
+changes of its level, the days between which each happened, the packages that moved then, and slow creeps. Runs are one line only
+with the same case, settings, schedule, method and machine. A page with plots is written; its path is the last line printed.
 
-With --fail-if-slower the exit code is 1 if the newest level of a line is slower than the best level before it by more than that
-share, with certainty: the whole interval lies above it. Runs before --since do not count, which accepts a change.
+With --fail-if-slower the exit code is 1 if the newest level of a line is slower than its last stable level before (of at least 8
+runs) by more than that share, or has crept up by more, with certainty: the whole interval lies above it. --accept takes the
+level of a day as normal, so that nothing before it counts; --since leaves out the runs before a day.
 
 examples:
   steelyard history                                        all studies
   steelyard history first-look --fail-if-slower 5%         as a check after a nightly run
+  steelyard history first-look --fail-if-slower 5% --accept 2026-11-01
+                                                           the same, after a slow-down that is accepted
   steelyard history first-look --since 2026-11-01          the runs on and after a day""",
     "merge": """\
 Put the runs of several machines or people into one folder of runs. A run that several folders hold is kept once, in its latest
@@ -132,8 +135,8 @@ it is done again. Damaged runs, and those in progress, are named and left out; t
 `steelyard report RUN` writes them from the record.
 
 examples:
-  steelyard merge /mnt/lab/*/runs --runs ~/all-runs     what ten machines have measured
-  steelyard merge ~/Downloads/20260101-120000-first-look     one run, into the usual folder""",
+  steelyard merge /mnt/lab/*/runs --runs ~/all-runs            what ten machines have measured
+  steelyard merge ~/Downloads/20260101-120000-first-look         one run, into the usual folder""",
     "cache": """\
 Show the disk space of the cache: environments, downloads, prepared data, initial weights and certificates. `prune`
 removes what nothing uses: environments without a lock file in this version, certificates that this version does not
@@ -143,4 +146,4 @@ Check this machine: can environments be created, is the machine quiet enough for
 which mode? With --adapter NAME: check that a framework's adapter keeps its contract, on the smallest workload that it
 implements. The exit code is 1 if something is wrong.""",
 }
-"""Command -> the text under its usage."""
+"""Command -> the text below its usage."""

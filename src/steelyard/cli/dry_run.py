@@ -55,17 +55,17 @@ def show(plan: RunPlan, as_json: bool = False, nodes: Choice | None = None) -> N
 
 
 def _data(plan: RunPlan) -> list[str]:
-    """Return what of the user's own data is left out or changed, as far as a sample of it shows."""
+    """Return which parts of the user's data are left out or changed, according to a sample."""
     return case_inputs.inspect(plan, case_inputs.OPENED_FOR_A_PLAN)
 
 
 def _show_group(plan: RunPlan, group: Group, known: estimate.Known) -> None:
-    """Print what the variants of a group share as its heading, and a table of what differs between them."""
+    """Print the common settings of a group's variants as its heading, and a table of the differences."""
     from rich.console import Console
     from rich.markup import escape
 
     steps = [f"{estimate.step_s(plan, each, known) * 1e3:,.0f} ms" for each in group.variants]
-    # What a title says of the settings is not said again.
+    # Settings that are part of the title are not repeated.
     settings = ["" if each.settings in each.title else each.settings for each in group.variants]
     columns = {
         "framework": [each.title for each in group.variants],
@@ -83,7 +83,7 @@ def _show_group(plan: RunPlan, group: Group, known: estimate.Known) -> None:
 
 
 def _of_nodes(plan: RunPlan, nodes: Choice, seconds: float) -> list[str]:
-    """Return how many nodes would be used and for how long, and why others would not."""
+    """Return how many nodes would be used, for how long, and why others would not be used."""
     at_once = sum(estimate.rounds_at_once(group.protocol) for group in plan.groups)
     used = min(len(nodes.nodes), at_once)
     names = ", ".join(each.name for each in nodes.nodes)

@@ -20,7 +20,7 @@ from steelyard.statistics.decision import Ranking
 from steelyard.statistics.sentences import NOT_ENOUGH
 from steelyard_worker.case import TRAINING
 
-# A low rate, so that the view does not disturb the measurement; the time that passes shows that it is alive.
+# A low rate, so that the view does not disturb the measurement. The running time shows that the program is alive.
 REDRAWS_PER_SECOND = 1
 
 
@@ -37,7 +37,7 @@ class LiveScreen(Screen):
         self._tasks: dict[str, TaskID] = {}
         self._trial_label, self._task, self._round = Text(""), TRAINING, 0
         self._running = Text("")
-        self._on_nodes: dict[str, Text] = {}  # replaced, never changed: the view is drawn by a thread of its own
+        self._on_nodes: dict[str, Text] = {}  # replaced, never modified, because another thread draws the view
         self._standings: dict[str, Table] = {}
         self._started_s = self._stage_started_s = time.monotonic()
 
@@ -124,7 +124,7 @@ class LiveScreen(Screen):
         self._task = variant.case.task
 
     def _of_rounds(self, variant: Variant) -> str:
-        """Return how many rounds there are: ` of 5`, or ` of at most 12` if they end as soon as all is decided."""
+        """Return the number of rounds as text: ` of 5`, or ` of at most 12` if rounds end when everything is decided."""
         if not self._plan:
             return ""
         protocol = self._plan.group(variant.group).protocol
@@ -135,7 +135,7 @@ class LiveScreen(Screen):
         self._running = self._trial_label.copy().append(f" {phase}", "dim")
 
     def _body(self) -> Group:
-        """Return what is shown now; called for every redrawing, so that the time goes on even if nothing is reported."""
+        """Return the current contents. It is called for every redraw, so that the time advances even if nothing is reported."""
         parts: list[Any] = [self._stage_progress] if self._stage_progress and self._tasks else []
         left_s = None
         running = [each for _, each in sorted(self._on_nodes.items())] or [self._running]
@@ -152,7 +152,7 @@ def in_words(seconds: float) -> str:
 
 
 def _whole() -> Column:
-    """Return a column whose texts are continued on the next line where there is no room; none is cut."""
+    """Return a column that wraps long texts instead of cutting them."""
     return Column(overflow="fold")
 
 

@@ -130,7 +130,7 @@ def _check_names(argv: list[str]) -> None:
 
 
 def overview() -> str:
-    """Return the text of `steelyard --help`. It is not left to argparse, whose import takes longer than all the rest."""
+    """Return the text of `steelyard --help`. Importing argparse for it would take longer than everything else."""
     commands = "\n".join(f"  {name:<14}{line}" for name, line in COMMANDS.items())
     return (
         f"usage: steelyard [-h] [--version] COMMAND ...\n\n{ABOUT}\ncommands:\n{commands}\n\n"
@@ -140,7 +140,7 @@ def overview() -> str:
 
 
 def _one_line(error: object) -> str:
-    """Return the text of an error with control characters escaped: a name or a file may hold any, even those of terminals."""
+    """Return the text of an error with control characters escaped: names and files may contain them, even terminal commands."""
     return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in str(error))
 
 

@@ -1,4 +1,4 @@
-"""How a command ends that measures, certifies or explains contenders: one rule for all of them."""
+"""The common rule for the exit codes of commands that measure, certify or explain contenders."""
 
 from collections.abc import Collection
 
@@ -10,7 +10,7 @@ REASONS = "because a process failed, did not compute what was certified, has no 
 
 
 def code(with_result: int, left_out: int) -> int:
-    """Return the exit code, from how many contenders have what was asked for, and how many have not."""
+    """Return the exit code, from the numbers of contenders with and without the requested result."""
     if not with_result:
         return EXIT_NO_RESULT
     return EXIT_LEFT_OUT if left_out else 0
@@ -23,7 +23,7 @@ def left_out(found: View) -> int:
 
 
 def of_run(found: View) -> tuple[int, str]:
-    """Return the exit code of a run that has ended, and a sentence on what is missing; empty: nothing."""
+    """Return the exit code of a run that has ended, and a sentence on what is missing; empty if nothing is."""
     if found.record.state == "failed":
         return code(0, 0), NO_RESULT
     count = left_out(found)

@@ -1,6 +1,6 @@
 """Standard output and standard error that may be closed, full or unread. Only the standard library is imported here.
 
-Standard output is what a command is for: without it a command ends. Standard error has messages only: without it, it goes on.
+Without standard output, which gets the result, a command ends. Without standard error, which only gets messages, it goes on.
 """
 
 import os
@@ -18,7 +18,7 @@ class NobodyReads(Exception):
 
 @contextmanager
 def guarded() -> Iterator[None]:
-    """Stand in front of standard output and standard error until the end of the block."""
+    """Replace standard output and standard error by guards until the end of the block."""
     _fill_closed_descriptors()
     with redirect_stdout(_Output(sys.stdout)), redirect_stderr(_Messages(sys.stderr)):
         yield
@@ -38,7 +38,7 @@ def tell(sentence: str) -> None:
 
 
 class _Guard:
-    """Passes everything on to a stream; None: there is none."""
+    """A guard that passes everything on to a stream; None if there is no stream."""
 
     def __init__(self, stream: Any) -> None:
         self.stream = stream
@@ -98,7 +98,7 @@ class _Messages(_Guard):
 
 
 def _abandon(stream: Any) -> None:
-    """Let what is still in a stream's buffer go nowhere, or Python would try to write it again when it ends."""
+    """Discard the rest of a stream's buffer, which Python would otherwise try to write again at its end."""
     with suppress(OSError, ValueError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, stream.fileno())
@@ -106,7 +106,7 @@ def _abandon(stream: Any) -> None:
 
 
 def _fill_closed_descriptors() -> None:
-    """Open those of the three standard descriptors that are closed: the next file would get their number, and messages in it."""
+    """Open closed standard descriptors. Otherwise the next file would get their number, and receive the messages."""
     while (opened := os.open(os.devnull, os.O_RDWR)) <= 2:
         pass
     os.close(opened)

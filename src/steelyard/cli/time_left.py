@@ -1,4 +1,4 @@
-"""How much longer the rounds of a run take, from the processes that have ended and from the rounds still needed."""
+"""The time left for the rounds of a run, from the processes that have ended and the rounds that are still needed."""
 
 import math
 import time
@@ -9,9 +9,9 @@ from steelyard.statistics.decision import Ranking, rounds_needed, rounds_wanted
 
 
 class TimeLeft:
-    """Follows the processes of all rounds. The estimate is rough: how many rounds it takes is known only at the end.
+    """Follows the processes of all rounds. The estimate is rough, because the number of rounds is known only at the end.
 
-    The view is drawn by a thread of its own, so what it reads is replaced or copied, never iterated over while it grows.
+    Another thread draws the view, so the data that it reads is replaced or copied, never iterated over while it grows.
     """
 
     def __init__(self, plan: RunPlan, clock: Callable[[], float] = time.monotonic) -> None:
@@ -26,18 +26,18 @@ class TimeLeft:
         self._in_round: list[Variant] = []  # those whose processes of the present round have ended
 
     def started(self, variant: Variant, node: str = "") -> None:
-        """A process starts; an earlier one on the same node of a cluster has ended, one without a cluster ended or waits."""
+        """A process starts. The previous one on the same node of a cluster has ended; without a cluster it has ended or waits."""
         self._began_s = min(self._began_s, self._clock())
         if node:
             self.ended(node)
         self._switch(node, variant)
 
     def goes_on(self, variant: Variant) -> None:
-        """It is the turn of a process that has waited; the one that was running waits or has ended."""
+        """A waiting process resumes; the previous one has paused or ended."""
         self._switch("", variant)
 
     def ended(self, node: str = "", case_id: str = "") -> None:
-        """A process has ended: that of a case, or the one that runs on a node."""
+        """A process has ended: the one of a case, or the one on a node."""
         running, _ = self._running.get(node, (None, 0.0))
         variant = self._plan.by_id[case_id] if case_id else running
         if running == variant:
@@ -70,7 +70,7 @@ class TimeLeft:
         return min(self._of_rounds(self._rounds_left), max(least, limit_s)) / max(1, len(self._running))
 
     def _of_rounds(self, count: Callable[[Group], int]) -> float:
-        """Return the seconds that this number of further rounds of each group takes; begun processes are taken off."""
+        """Return the seconds for these numbers of further rounds by group, less the time that running processes have spent."""
         groups = self._plan.groups
         total = sum(max(0, count(group)) * sum(map(self._span_s, self._wanted(group))) for group in groups)
         begun = sum(map(self._span_s, self._in_round))
@@ -90,7 +90,7 @@ class TimeLeft:
         return self._rankings[group.name].rounds_run if group.name in self._rankings else 0
 
     def _rounds_left(self, group: Group) -> int:
-        """Return the rounds that the comparisons with the leader still need, as far as the protocol allows them."""
+        """Return the number of rounds that the comparisons with the leader still need, within the limits of the protocol."""
         protocol, ranking, run = group.protocol, self._rankings.get(group.name), self._rounds_run(group)
         if not protocol.sequential:
             return protocol.rounds_max - run

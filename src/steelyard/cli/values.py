@@ -1,4 +1,4 @@
-"""Read the texts of options; UserError says what a malformed one must be."""
+"""Parse the texts of options. UserError says how a malformed one must look."""
 
 import math
 import re
@@ -160,13 +160,22 @@ def share(text: str) -> float:
 
 
 def day(text: str) -> "date":
-    """Read a day such as `2026-11-01`."""
+    """Read the day of `--since`, such as `2026-11-01`."""
+    return _day(text, "--since")
+
+
+def accepted_day(text: str) -> "date":
+    """Read the day of `--accept`, such as `2026-11-01`."""
+    return _day(text, "--accept")
+
+
+def _day(text: str, option: str) -> "date":
     from datetime import date
 
     try:
         return date.fromisoformat(text)
     except ValueError:
-        raise UserError(f"--since must be a day such as 2026-11-01, not '{text}'.") from None
+        raise UserError(f"{option} must be a day such as 2026-11-01, not '{text}'.") from None
 
 
 def place(text: str) -> str:

@@ -1,4 +1,4 @@
-"""What runs on a node: receives files, does one piece of work after the other, and reports. It knows nothing of Ray.
+"""The program on a node: it receives files, does one piece of work after the other, and reports. It does not use Ray.
 
 An agent ends with the run that started it, however that ends, and its processes end with it.
 """
@@ -31,7 +31,7 @@ from steelyard_worker import tensors
 
 
 class Agent:
-    """The methods may be called at the same time; `changes` may be called again with the same number and order."""
+    """The agent of a node. Methods may be called concurrently; `changes` may be repeated with the same number and order."""
 
     def __init__(self, node: str, key: str, run: str) -> None:
         """`key`: of the run on this node; `run`: its name."""
@@ -49,9 +49,9 @@ class Agent:
         return os.getpid()
 
     def changes(self, taken: int, order: Order | None) -> Reply:
-        """Return what is new since the reply number `taken`; waits for some seconds if there is nothing.
+        """Return the news since the reply number `taken`; waits for some seconds if there are none.
 
-        `order`: the work to be done now. It comes with every question until its end is known, and is begun once.
+        `order`: the present work. It comes with every question until its end is known, but is begun only once.
         """
         if order:
             self._begin(order)
@@ -80,14 +80,14 @@ class Agent:
             files.write(self._arriving, piece)
 
     def place_inputs(self, path: str, identity: str) -> None:
-        """Put a received tensors folder into the cache. UserError: its content is not what was announced."""
+        """Put a received tensors folder into the cache. UserError: its content differs from the announced hash."""
         arrived = files.inside(self._arriving, path)
         if not (_has_index(arrived, identity) and tensors.is_unchanged(arrived)):
             raise UserError(f"The input {path} arrived damaged, so nothing was measured with it. Start the run again.")
         atomic.place(files.inside(cache_folder(), path), lambda partial: _move(arrived, partial))
 
     def place_sources(self, name: str, code: str) -> None:
-        """Put the received sources of a workload or framework of the user's into the cache. UserError: they differ."""
+        """Put the received sources of a user's workload or framework into the cache. UserError: they differ from their hash."""
         arrived, target = files.inside(self._arriving, name), _sources(name, code)
         if frameworks.files_hash(arrived) != code:
             raise UserError(f"The files of {name} arrived damaged, so nothing was measured. Start the run again.")
@@ -116,7 +116,7 @@ class Agent:
             self._worker.submit(self._work, *order)
 
     def partner_ended(self, kind: str, message: str) -> None:
-        """Tell the attempt that runs here that the ranks of another node have ended too early."""
+        """Tell the attempt on this node that the ranks of another node have ended too early."""
         if self._run.followers:
             self._run.followers.ended(kind, message)
 
@@ -129,7 +129,7 @@ class Agent:
         self._run.stop.set()
 
     def forget(self) -> None:
-        """Remove this node's part of the record: all of it is at home."""
+        """Remove this node's part of the record, because all of it has arrived."""
         shutil.rmtree(self._run.folder.parent, ignore_errors=True)
 
     def _work(self, number: int, work: str, values: tuple[Any, ...]) -> None:
@@ -143,7 +143,7 @@ class Agent:
         except OSError as error:
             self._outgoing.add("failed", number, self._sentence(error, work))
         except Exception as error:
-            # Nobody waits for this thread, so an error of the program itself is reported where the user sees it.
+            # No other thread waits for this one, so an error of the program itself is sent to the user.
             traceback.print_exc()
             self._outgoing.add("failed", number, f"{type(error).__name__}: {error}")
         else:
@@ -172,7 +172,7 @@ def _move(source: Path, target: Path) -> None:
 
 
 def workload_folders(plan: RunPlan) -> dict[str, Path]:
-    """Return where this node has the workloads of a plan: its own of those that come with steelyard, and what it was sent."""
+    """Return the folders of a plan's workloads on this node: its own copy of built-in ones, and the received ones."""
     return {
         name: Path(workloads.here(folder))
         if workloads.is_built_in(folder)

@@ -1,16 +1,16 @@
-"""Whether nodes would measure the same: equal environments, and certificates for the same cases."""
+"""Whether nodes agree: equal environments, and certificates for the same cases."""
 
 from collections.abc import Mapping
 
 from steelyard.cluster.node_run import Ready
 from steelyard.plan.run_plan import RunPlan
 
-# The facts of an environment that decide what runs in it.
+# The facts that decide what runs in an environment.
 DECIDING = ("version", "python_version", "packages", "contents")
 
 
 def standard(ready: Mapping[str, Ready]) -> Ready:
-    """Return what the run takes as its own: of the node that has most environments and certificates, the first by name."""
+    """Return the state that all nodes must match: that of the node with the most environments and certificates."""
     return max((ready[name] for name in sorted(ready)), key=lambda each: (len(each.facts), len(_passed(each))))
 
 

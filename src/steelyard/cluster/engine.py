@@ -1,4 +1,4 @@
-"""The only room that talks to Ray: joining a cluster, its nodes, an agent on each, and calls that end in bounded time."""
+"""The only module that uses Ray: joining a cluster, its nodes, their agents, and calls that end in bounded time."""
 
 import ipaddress
 import logging
@@ -24,10 +24,10 @@ INSTALL = (
 CONNECT_S = 10.0
 # How long a node may take to start a process of steelyard and to answer its first question.
 START_S = 120.0
-# A question that has got no answer for so long is asked again: it may have been lost with a connection that was broken for
+# After this time without an answer, a question is repeated: it may have been lost with a connection that was broken for
 # a while. An agent answers within 10 s; Ray never answers a call that was on its way when the connection broke.
 ANSWER_S = 20.0
-# How long a node may be silent before it is given up: a connection that is broken for a minute is no reason.
+# How long a node may be silent before it is given up. A connection that is broken for a minute is no reason.
 SILENT_S = 180.0
 # Between two questions to a node whose connection is broken, in seconds.
 PAUSE_S = 1.0
@@ -63,7 +63,7 @@ def ray() -> Any:
 def joined(address: str) -> Iterator[None]:
     """Join a cluster: `ray`, one that `ray start` made on this machine or that RAY_ADDRESS names, or `ray://HOST:PORT`.
 
-    UserError: there is none, it does not answer, or its versions are others.
+    UserError: there is none, it does not answer, or its versions differ.
     """
     _check_port(address)
     found = ray()
@@ -85,7 +85,7 @@ def joined(address: str) -> Iterator[None]:
 
 
 def _check_port(address: str) -> None:
-    """Fail at once where nothing listens, for which Ray takes minutes; and let Ray stay on this machine if the cluster does."""
+    """Fail at once if nothing listens, which Ray would notice after minutes. Keep Ray on this machine if the cluster is here."""
     named = os.environ.get("RAY_ADDRESS", "") if address == ANY else address
     host, _, port = named.removeprefix("ray://").rpartition(":")
     if not (host and port.isdecimal()):
@@ -100,7 +100,7 @@ def _check_port(address: str) -> None:
 
 
 def _refused(address: str, error: Exception, version: str) -> str:
-    """Return why a cluster cannot be joined, in one sentence and a piece of advice."""
+    """Return why a cluster cannot be joined, with advice."""
     text = " ".join(str(error).split())
     if "ersion mismatch" in text:
         mine = f"Ray {version} with Python {'.'.join(map(str, sys.version_info[:3]))}"
@@ -131,7 +131,7 @@ def _own_name(node: dict[str, Any]) -> str:
 
 
 def probe_all(nodes: list[Member], version: str, code: str) -> dict[str, dict[str, Any]]:
-    """Return what each node says of itself, by name; of one that does not answer, `error`."""
+    """Return the answers of all nodes about themselves, by name; `error` for a node that does not answer."""
     found = ray()
     found.cloudpickle.register_pickle_by_value(probe)
     try:
@@ -154,7 +154,7 @@ def _answer(ref: Any) -> dict[str, Any]:
 
 
 def _remote(work: Any, node: Member, **options: Any) -> Any:
-    """Return a function or class that runs on one node, beside whatever else Ray has there: it takes none of its CPUs."""
+    """Return a function or class that runs on one node in addition to other work of Ray: it reserves no CPUs."""
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
     # Without this variable Ray hides the accelerators from processes that have reserved none.
@@ -164,7 +164,7 @@ def _remote(work: Any, node: Member, **options: Any) -> Any:
 
 
 class Remote:
-    """The agent of one node, as home sees it. It ends with this process, because Ray ends the actors of a driver that is gone."""
+    """The agent of a node, seen from the machine of the run. It ends with this process: Ray ends the actors of a lost driver."""
 
     def __init__(self, node: Member, key: str, run: str) -> None:
         """`key` and `run`: as in `Agent`."""
@@ -184,7 +184,7 @@ class Remote:
         return self._answer(lambda: self.take(self.ask("fetch", path, begin), ANSWER_S), SILENT_S)
 
     def _answer(self, question: Callable[[], Any], again_s: float) -> Any:
-        """Return an answer. Without one the question is repeated for `again_s` seconds; then NodeLost."""
+        """Return the answer to a question, which is repeated for `again_s` seconds; then NodeLost."""
         limit_s = time.monotonic() + again_s
         while True:
             try:

@@ -1,4 +1,4 @@
-"""What a node is and whether it is fit to measure on; examined on that node."""
+"""The facts of a node and whether it is fit to measure on; examined on that node."""
 
 import os
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from steelyard.measure.doctor import Finding
 
 @dataclass(frozen=True)
 class NodeFacts:
-    """A node as it sees itself. `load`: runnable processes on average over a minute; `measuring`: the run that holds its turn.
+    """The facts of a node. `load`: runnable processes, mean over a minute; `measuring`: the run that has its turn.
 
     `findings`: those of `steelyard doctor` that concern the machine itself.
     """
@@ -36,7 +36,7 @@ def examine() -> NodeFacts:
     machine = host.describe()
     installed = list_environments()
     checks = [doctor.memory, doctor.cores, doctor.governor, doctor.accelerators]
-    # Which environments a run needs is known later. A node that has no room for one of them is given up then.
+    # The environments that a run needs are known later. A node without room for one of them is given up then.
     room = doctor.disk(installed, all_needed=False)
     # Host noise is measured after all other checks, because they would add to the load.
     findings = (room, *(check(machine) for check in checks), doctor.host_noise())

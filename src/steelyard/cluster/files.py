@@ -1,4 +1,4 @@
-"""Files that travel between machines: what a folder holds, pieces of files, and writing them where they belong."""
+"""Transfer of files between machines: list a folder, cut files into pieces, and write these to their places."""
 
 import hashlib
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 from steelyard.errors import UserError
 from steelyard.files import within
 
-# Small enough to be held in memory several times, large enough that the time between pieces does not matter.
+# Small enough for several in memory, large enough that the time between pieces does not matter.
 PIECE_BYTES = 4 * 2**20
 
 
@@ -53,7 +53,7 @@ def pieces(root: Path, path: str, begin: int = 0) -> Iterator[Piece]:
 
 
 def write(root: Path, piece: Piece) -> None:
-    """Write a piece at its place; what the file had from there on is dropped. UserError: the path leaves the folder."""
+    """Write a piece at its offset and cut the file after it. UserError: the path leads out of the folder."""
     target = within.check(root, inside(root, piece.path))
     root.mkdir(parents=True, exist_ok=True)
     within.make(root, target.parent)

@@ -1,4 +1,4 @@
-"""What a node that leads an attempt knows of those that follow it; all they say passes through the machine of the run."""
+"""The other nodes of an attempt, seen from the node that leads it. All messages pass through the machine of the run."""
 
 from threading import Lock
 
@@ -38,7 +38,7 @@ class Followers:
             return self._failed
 
     def ended(self, kind: str, message: str) -> None:
-        """Take note that a node's ranks have ended too early; the first is the cause."""
+        """Note that a node's ranks have ended too early; the first such node is the cause."""
         with self._lock:
             if self._running and not self._failed:
                 self._failed = kind, message

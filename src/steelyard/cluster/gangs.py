@@ -1,7 +1,7 @@
-"""Nodes that run one attempt together, because a strategy needs several: all of them are held before it begins, or none.
+"""Nodes that run one attempt together for a strategy over several nodes: before it begins, all of them are reserved, or none.
 
 The first node leads: it runs the attempt, and asks the others for their ranks whenever a trial needs them. Nodes do not know
-each other; what they tell each other passes through here.
+each other; their messages pass through here.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from steelyard.cluster.held import Held
     from steelyard.measure.attempts import Attempt
 
-# How long nodes are left to others before all of them are tried again; by chance, so that two runs do not keep meeting.
+# How long nodes are left to others before all are tried again; random, so that two runs do not keep colliding.
 AGAIN_S = (2.0, 6.0)
 
 
@@ -33,7 +33,7 @@ class Do(Protocol):
 
 @dataclass(frozen=True)
 class Hold:
-    """Whether a node's machine is held for this run. `holder`: the run that has it otherwise."""
+    """Whether a node's machine is reserved for this run. `holder`: otherwise the run that has it."""
 
     granted: bool
     holder: str = ""
@@ -41,7 +41,7 @@ class Hold:
 
 @dataclass(frozen=True)
 class PartEnded:
-    """What became of a node's ranks. `error`: (kind, message) if they ended too early; the rest as in `Outcome`."""
+    """The end of a node's ranks. `error`: (kind, message) if they ended too early; other fields as in `Outcome`."""
 
     error: tuple[str, str] | None = None
     reasons: tuple[str, ...] = ()
@@ -57,7 +57,7 @@ class _State(enum.Enum):
 
 
 class Gang:
-    """The nodes of one attempt. `advance` is called again and again; nothing here waits."""
+    """The nodes of one attempt. `advance` is called repeatedly; no method waits."""
 
     def __init__(self, attempt: Attempt, members: list[Held], do: Do, say: Callable[[str], None]) -> None:
         """`members`: the first leads. They must have nothing to do."""
@@ -76,7 +76,7 @@ class Gang:
         self._hold()
 
     def outcome(self) -> Outcome | None:
-        """Return what became of the attempt once all nodes are free again, and None before."""
+        """Return the outcome of the attempt when all nodes are free again, and None before."""
         if self._state is not _State.OVER:
             return None
         found = self._outcome or Outcome(self.attempt, node=self._leader.name)
@@ -88,7 +88,7 @@ class Gang:
         )  # fmt: skip
 
     def heed(self, held: Held, found: Any) -> None:
-        """Take the result of a member's work."""
+        """Process the result of a member's work."""
         if isinstance(found, Hold):
             self._answers[held.name] = found
         elif isinstance(found, Outcome):
@@ -100,7 +100,7 @@ class Gang:
                 self._tell_leader(kind, f"{message.rstrip('.')} (node {held.name}).")
 
     def begin_part(self, number: int, order: Any, meeting: Any) -> None:
-        """Start the ranks of one of the other nodes, as the leader asks for."""
+        """Start the ranks of one of the other nodes, at the leader's request."""
         name = self._names[number]
         for each in self._members:
             if each.name == name:
@@ -115,7 +115,7 @@ class Gang:
                 each.remote.ask("end_part", key)
 
     def lose(self, held: Held, sentence: str) -> None:
-        """Go on without a node, as far as the others need it to come to an end."""
+        """Continue without a lost node until the others have ended."""
         held.gang = None
         self._lost = self._lost or sentence
         self._members = [each for each in self._members if each is not held]
@@ -125,7 +125,7 @@ class Gang:
             self._tell_leader("killed", f"{sentence}.")
 
     def advance(self) -> None:
-        """Take the next step, if every node has ended what it was asked for."""
+        """Take the next step, if every node has finished its present work."""
         if any(each.work for each in self._members):
             return
         match self._state:
@@ -151,7 +151,7 @@ class Gang:
             self._do(each, "hold")
 
     def _give_back(self) -> None:
-        """Leave all nodes to others, because one of them cannot be had now."""
+        """Release all nodes, because one of them is not available now."""
         taken = {name: answer.holder for name, answer in self._answers.items() if not answer.granted}
         if taken and not self._said:
             self._said = True

@@ -1,6 +1,6 @@
-"""The files of a run that grow on a node, as pieces for the record at home.
+"""The growing files of a run on a node, as pieces for the record on the machine of the run.
 
-Events go last: a record at home never says more than its binary files hold, whenever the connection ends.
+Events are sent last, so that the record never announces more than its binary files contain, whenever the connection ends.
 """
 
 from pathlib import Path
@@ -9,7 +9,7 @@ from steelyard.cluster import files
 from steelyard.cluster.files import Piece
 from steelyard_worker.protocol import EVENTS
 
-# The folders of a run that are brought home; the others hold what only the node needs.
+# The folders of a run that are sent; only the node needs the others.
 BROUGHT = ("trials", "probes", "communication", "profiles", "graphs")
 # Bytes of one reply.
 MOST_BYTES = 8 * 2**20
@@ -24,7 +24,7 @@ class Growing:
         self._before: set[Path] = set()
 
     def begin(self) -> None:
-        """Take the folders that exist now as complete: only later ones are followed."""
+        """Treat the folders that exist now as complete; only later ones are followed."""
         self._before = set(self._folders())
         self._known = {}
 
@@ -33,11 +33,11 @@ class Growing:
         return [folder for folder in self._folders() if folder not in self._before]
 
     def pieces(self) -> tuple[list[Piece], bool]:
-        """Return what has been added since the last call, and whether that is all; at most `MOST_BYTES` at a time."""
+        """Return the additions since the last call, at most `MOST_BYTES`, and whether these are all."""
         found: list[Piece] = []
         room = MOST_BYTES
         for folder in self.new_folders():
-            # Sizes of events are read before all others, so that these cover at least what the events speak of.
+            # Sizes of events are read first, so that the other files cover at least the data that the events announce.
             names = dict(files.below(self._run, folder))
             events = {name: path.stat().st_size for name, path in names.items() if path.name == EVENTS}
             for name in sorted(names, key=lambda each: (each in events, each.count("/") < 3, each)):

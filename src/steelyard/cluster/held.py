@@ -1,4 +1,4 @@
-"""A node of a run, as the machine of the run sees it."""
+"""A node of a run, seen from the machine of the run."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 @dataclass(eq=False)
 class Held:
-    """`ref`: of the question that it has not answered yet, if any; `ask_s`: when it is asked again, on the monotonic clock.
+    """`ref`: of the unanswered question, if any; `ask_s`: when the node is asked again, on the monotonic clock.
 
-    `taken`: the number of its last reply. `work`: the number of what it does now, 0 for nothing; `order`: the same in full,
-    unless it was begun in another way. `attempt`: that it runs by itself; `gang`: the nodes with which it runs one. `waits`:
-    whose turn its machine has, while it waits for its own.
+    `taken`: the number of its last reply. `work`: the number of its present work, 0 for none; `order`: that work in full,
+    unless it was begun in another way. `attempt`: the one that it runs alone; `gang`: the nodes with which it runs one. `waits`:
+    the run that has the node's machine while this run waits for it.
     """
 
     remote: Remote
@@ -43,6 +43,6 @@ class Held:
         return self.remote.node.name
 
     def ask(self) -> None:
-        """Ask what is new. An answer to an earlier question is not heeded any more: this one gets the same."""
+        """Ask for news. The answer to an earlier question is ignored, because this question gets the same."""
         self.ref = self.remote.ask("changes", self.taken, self.order)
         self.ask_s = time.monotonic() + engine.ANSWER_S

@@ -1,4 +1,4 @@
-"""The record at home: what nodes send is written into the run's folder, compared with what they hold, and read."""
+"""The record on the machine of the run: files of nodes are written into the run's folder, compared with theirs, and read."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path, PurePosixPath
@@ -19,16 +19,16 @@ Fetch = Callable[[str, int], Piece]
 
 
 def write(run: Path, piece: Piece) -> None:
-    """Write a piece of a file. UserError: it does not belong into the parts of a run that nodes send."""
+    """Write a piece of a file. UserError: it is outside of the parts of a run that nodes may send."""
     if PurePosixPath(piece.path).parts[:1] not in [(name,) for name in BROUGHT]:
         raise UserError(f"A node has sent the file {piece.path!r}, which is no part of the record that nodes send.")
     files.write(run, piece)
 
 
 def complete(run: Path, held: Mapping[str, tuple[int, str]], fetch: Fetch) -> None:
-    """Fetch every file again that is not here as the node holds it. `held`: path -> (size, SHA-256).
+    """Fetch every file again that differs from the node's. `held`: path -> (size, SHA-256) on the node.
 
-    UserError: it differs even then.
+    UserError: a file still differs.
     """
     for path, (size, content) in held.items():
         if _is_here(run, path, size, content):
@@ -50,7 +50,7 @@ def _is_here(run: Path, path: str, size: int, content: str) -> bool:
 
 
 def of_node(run: Path, node: str, held: Mapping[str, tuple[int, str]]) -> dict[str, tuple[int, str]]:
-    """Return the files of those processes that this node measured, as far as the record at home knows whose they are."""
+    """Return the files of the processes that this node measured, as far as the record here shows that."""
     owners = {path: _owner(run / Path(path).parts[0] / Path(path).parts[1]) for path in held}
     return {path: each for path, each in held.items() if owners[path] in ("", node)}
 

@@ -1,4 +1,4 @@
-"""What an agent reports home, in order. A reply is kept until the next question acknowledges it, so none is lost or doubled."""
+"""The reports of an agent, in order. A reply is kept until the next question acknowledges it, so none is lost or doubled."""
 
 import time
 from dataclasses import dataclass, field
@@ -7,13 +7,13 @@ from typing import Any, NamedTuple
 
 from steelyard.cluster.files import Piece
 
-# An agent answers at most so often while there is something to tell, and at least so often otherwise, in seconds.
+# The shortest time between answers while there is news, and the longest without, in seconds.
 SHORTEST_S = 1.0
 LONGEST_S = 10.0
 
 
 class Order(NamedTuple):
-    """A piece of work for an agent: a method of `NodeRun`. `number`: tells it from others, and is that of its result."""
+    """A piece of work for an agent: a method of `NodeRun`. `number`: identifies the work and its result."""
 
     number: int
     work: str
@@ -30,7 +30,7 @@ class Message:
 
 @dataclass(frozen=True)
 class Reply:
-    """What an agent has to tell: first the pieces of files, then the messages, which may speak of these files."""
+    """A reply of an agent: first pieces of files, then messages, which may refer to these files."""
 
     number: int
     pieces: tuple[Piece, ...] = ()
@@ -39,7 +39,7 @@ class Reply:
 
 @dataclass
 class Outgoing:
-    """The messages of an agent that have not been asked for yet; filled and emptied by different threads."""
+    """The messages of an agent that were not sent yet. Different threads add and remove them."""
 
     _waiting: list[Message] = field(default_factory=list)
     _changed: Condition = field(default_factory=Condition)
@@ -53,12 +53,12 @@ class Outgoing:
             self._changed.notify_all()
 
     def reply(self, taken: int, grown: Any, shortest_s: float = SHORTEST_S, longest_s: float = LONGEST_S) -> Reply:
-        """Return the next reply; waits until there is something to tell, but not for long.
+        """Return the next reply; waits for news, but not for long.
 
         `taken`: the number of the last reply that arrived; an earlier number gets the last reply again. `grown()` returns the
         pieces of files that have grown, and whether these are all.
         """
-        with self._replying:  # a question that was lost on its way may still be here when it is asked again
+        with self._replying:  # a question that was thought lost may arrive when it has been repeated
             if taken >= self._last.number:
                 self._last = self._next(grown, shortest_s, longest_s)
             return self._last
@@ -69,7 +69,7 @@ class Outgoing:
             with self._changed:
                 waiting = list(self._waiting)
             pieces, whole = grown()
-            # Messages may speak of files, so they wait until these are complete.
+            # Messages may refer to files, so they wait until these are complete.
             messages = waiting if whole else []
             if pieces or messages or time.monotonic() - began_s > longest_s:
                 break

@@ -1,4 +1,4 @@
-"""The part of a run that takes place on one node: environments, certificates, rounds, profiles; it does not know the cluster."""
+"""The part of a run on one node: environments, certificates, rounds, profiles. It does not depend on the cluster."""
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, ExitStack, nullcontext
@@ -37,7 +37,7 @@ from steelyard.statistics.decision import Ranking
 
 @dataclass(frozen=True)
 class Ready:
-    """What a node has made for a run. `facts`: of its environments, as in run.json; `unavailable`: why others are missing."""
+    """The preparations of a node. `facts`: of its environments, as in run.json; `unavailable`: why others are missing."""
 
     certificates: dict[str, dict[str, Any]]
     facts: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -45,7 +45,7 @@ class Ready:
 
 
 class Told(Screen):
-    """Passes what a run reports on to the messages of the agent."""
+    """Turns the reports of a run into messages of the agent."""
 
     def __init__(self, outgoing: Outgoing) -> None:
         super().__init__()
@@ -55,7 +55,7 @@ class Told(Screen):
         self._outgoing.add("say", sentence)
 
     def stage(self, title: str) -> None:
-        """Stages are those of the run, at home."""
+        """Does nothing: stages are those of the run, on its machine."""
 
     def progress(self, label: str, done: float, total: float, note: str = "") -> None:
         self._outgoing.add("progress", label, done, total, note)
@@ -64,17 +64,17 @@ class Told(Screen):
         self._outgoing.add("trial", number, variant.case.id)
 
     def finished(self, trial: Trial) -> None:
-        """Home reads the trial from its files."""
+        """Does nothing: the machine of the run reads the trial from its files."""
 
     def ranking(self, group: str, ranking: Ranking, titles: dict[str, str]) -> None:
-        """Home ranks."""
+        """Does nothing: the machine of the run ranks."""
 
 
 class NodeRun:
-    """One run on this node. Every piece of work holds the turn of the machine, so that no other steelyard run is disturbed."""
+    """One run on this node. Every piece of work has the turn of the machine, so that it disturbs no other steelyard run."""
 
     def __init__(self, node: str, key: str, name: str, outgoing: Outgoing) -> None:
-        """`key`: of the folder that keeps the node's part of the record until it is home; `name`: of the run."""
+        """`key`: of the folder with the node's part of the record until it is transferred; `name`: of the run."""
         self.folder = cache_folder() / "cluster" / "runs" / key / name
         make_private(self.folder)
         self.stop = Event()
@@ -83,7 +83,7 @@ class NodeRun:
         self._node, self._outgoing = node, outgoing
         self._session: Session | None = None
         self._wait = True
-        self._told_as = name, ""  # name and command of the run, for those who ask who has the turn
+        self._told_as = name, ""  # name and command of the run, for messages about who has the turn
         self._held = ExitStack()  # the turn of the machine, from `hold` to `release`
         self._is_held = False
 

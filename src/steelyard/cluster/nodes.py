@@ -1,4 +1,4 @@
-"""The nodes of a cluster and which of them measure: those with one fingerprint, because only equal machines are pooled."""
+"""The nodes of a cluster, and the choice of those that measure: one fingerprint, because only equal machines are pooled."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -35,7 +35,7 @@ class Node:
 
 
 def survey() -> list[Node]:
-    """Return all nodes that are alive, each with what it says of itself; takes some seconds."""
+    """Return all living nodes with their facts; takes some seconds."""
     members = engine.members()
     answers = engine.probe_all(members, __version__, worker_hash())
     return [judged(each, answers[each.name]) for each in members]
@@ -63,21 +63,21 @@ class Choice:
 
     @property
     def facts(self) -> NodeFacts:
-        """The facts of the first node; in everything that decides a plan the others are equal."""
+        """The facts of the first node. The others are equal in everything that decides a plan."""
         facts = self.nodes[0].facts
         assert facts is not None
         return facts
 
     @property
     def resources(self) -> Resources:
-        """What each of them offers: of the memory that is free now, the least of all."""
+        """The resources of every node, with the least free memory of all."""
         machine = self.facts.machine
         free = min(each.facts.available_bytes for each in self.nodes if each.facts)
         return Resources(machine.cores_usable, free, {"cuda": machine.gpus, "ascend": machine.npus}, len(self.nodes))
 
 
 def choose(found: list[Node], fingerprint: str = "") -> Choice:
-    """Return the nodes that measure: those of a fingerprint, or its beginning; by default of the one that most nodes have.
+    """Return the nodes that measure: those with a fingerprint, or its beginning; by default the most frequent fingerprint.
 
     UserError: no node can be used, or none has this fingerprint.
     """

@@ -1,4 +1,4 @@
-"""The nodes of a cluster as a place: it prepares them, gives them rounds, brings the record home, and survives their loss."""
+"""The nodes of a cluster as a place for rounds: prepare them, give them rounds, fetch the record, and survive their loss."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -42,7 +42,7 @@ class ClusterPlace:
         self._losses: list[str] = []
 
     def prepare(self) -> Ready:
-        """Send every node what it lacks, and let it make environments and certificates; returns those of the run.
+        """Send missing files to every node, and let it make environments and certificates. Return those of the run.
 
         A node whose machine another run uses is not waited for; it joins later. UserError: no node can measure.
         """
@@ -66,19 +66,19 @@ class ClusterPlace:
         return self._ready
 
     def idle(self) -> frozenset[str]:
-        """Return the nodes that are prepared and do nothing."""
+        """Return the nodes that are prepared and idle."""
         return frozenset(name for name, held in self._nodes.items() if held.ready and not held.work and not held.gang)
 
     def has(self, node: str) -> bool:
-        """Return whether a node belongs to this run and was not lost."""
+        """Return whether a node is still part of this run."""
         return node in self._nodes
 
     def size(self) -> int:
-        """Return how many nodes belong to this run, also those that are still being prepared."""
+        """Return the number of nodes of this run, including those that are still being prepared."""
         return len(self._nodes)
 
     def start(self, attempt: Attempt, node: str) -> None:
-        """Begin an attempt on a node, with as many others as it needs, if there are so many."""
+        """Begin an attempt on a node, with the other nodes that it needs, if there are enough."""
         held = self._nodes[node]
         home.reserve(self._session.folder, self._session.plan, attempt)
         others = sorted(self.idle() - {node})[: attempt.nodes - 1]
@@ -98,7 +98,7 @@ class ClusterPlace:
         return self._ended.pop(0) if self._ended else None
 
     def call(self, function: Callable[..., Any], *values: Any) -> Any:
-        """Return what a function of steelyard's own returns on a node; UserError: what it raised, or no node is left."""
+        """Return the result of a function of steelyard on a node. UserError: the error that it raised, or no node is left."""
         return self.aside("call", function, *values)
 
     def aside(self, work: str, *values: Any) -> Any:
@@ -119,7 +119,7 @@ class ClusterPlace:
         return found
 
     def end(self, forget: bool) -> None:
-        """End all agents. `forget`: the record is complete at home, so the nodes need not keep their parts."""
+        """End all agents. `forget`: the record is complete here, so the nodes need not keep their parts."""
         for held in self._nodes.values():
             if forget and held.ready and not held.work:
                 with suppress(NodeLost):
@@ -127,7 +127,7 @@ class ClusterPlace:
         engine.end([held.remote for held in self._nodes.values()])
 
     def _begin(self, held: Held, cargo: shipping.Cargo) -> None:
-        """Fetch what the node has kept from an earlier part of this run, and send it what it lacks."""
+        """Fetch the files that the node kept from an earlier part of this run, and send it the missing ones."""
         held.remote.call("process")
         kept = home.of_node(self._session.folder, held.name, held.remote.call("holds"))
         home.complete(self._session.folder, kept, held.remote.fetch)
@@ -141,7 +141,7 @@ class ClusterPlace:
         return bool(busy) or not any(held.ready for held in self._nodes.values())
 
     def _do(self, held: Held, work: str, *values: Any) -> None:
-        """Order a piece of work; its end is a message. Nobody waits for a node here, because others may have to be heard."""
+        """Order a piece of work; its end is a message. Nothing waits for the node here, because others may send messages."""
         held.work = self._next_number()
         held.order = Order(held.work, work, values)
         held.ask()
@@ -151,7 +151,7 @@ class ClusterPlace:
         return self._number
 
     def _pump(self) -> None:
-        """Take what has arrived, and wait for it for a moment."""
+        """Process arrived replies, after waiting for them for a moment."""
         now = time.monotonic()
         asked = {held.ref: held for held in self._nodes.values() if held.ref is not None}
         if not asked:
@@ -165,7 +165,7 @@ class ClusterPlace:
             if outcome := gang.outcome():
                 self._gangs.remove(gang)
                 self._end(outcome)
-        # A reply may have waited here while files were sent to other nodes, so only those without one have been silent.
+        # A reply may have waited here while files were sent to other nodes, so only nodes without a reply were silent.
         for held in list(self._nodes.values()):
             if held.ref not in arrived and now - held.heard_s > engine.SILENT_S:
                 self._lose(held, f"it gave no answer for {engine.SILENT_S:.0f} s")
@@ -209,7 +209,7 @@ class ClusterPlace:
             case "parts end" if held.gang:
                 held.gang.end_parts(*values)
             case "failed" if held.ready and not held.attempt and not held.gang:
-                # Of work outside the rounds; who asked for it knows what to do without it.
+                # Work outside of the rounds: the caller handles a missing result.
                 self._finish(held, values[0], UserError(values[1]))
             case "failed":
                 self._lose(held, values[1])
@@ -233,7 +233,7 @@ class ClusterPlace:
             self._found[number] = found
 
     def _end(self, outcome: Outcome) -> None:
-        """Take an attempt that has ended, with its trials as they have come home."""
+        """Finish an attempt that has ended, with its transferred trials."""
         if not outcome.lost:
             measured = home.read(self._session.folder, self._session.plan, outcome.attempt)
             for trial in measured:
@@ -250,7 +250,7 @@ class ClusterPlace:
 
     @contextmanager
     def _lost_if_broken(self, held: Held) -> Iterator[None]:
-        """Give up a node that cannot be reached, or cannot go on; the run continues on the others."""
+        """Give up a node that cannot be reached or cannot continue; the run continues on the others."""
         try:
             yield
         except (NodeLost, UserError) as error:
@@ -282,7 +282,7 @@ class ClusterPlace:
 
 @contextmanager
 def opened(session: Session, choice: Choice) -> Iterator[ClusterPlace]:
-    """Start an agent on every node, and end them at the end, however that comes."""
+    """Start an agent on every node, and end all agents after the block, also after an error."""
     place = ClusterPlace(session, choice)
     whole = False
     try:

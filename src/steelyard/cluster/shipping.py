@@ -1,4 +1,4 @@
-"""What a node needs from home, by content: inputs, and the sources of the user's own workloads and frameworks."""
+"""The files that a node needs, identified by content: inputs, and the sources of the user's workloads and frameworks."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -25,7 +25,7 @@ class Receiver(Protocol):
 
 @dataclass(frozen=True)
 class Cargo:
-    """What the nodes of a run need. `inputs`: with paths relative to a cache; `folders`: such a path -> the folder at home.
+    """The files for the nodes of a run. `inputs`: with paths relative to a cache; `folders`: such a path -> the folder here.
 
     `sources`: name -> folder of a workload or framework of the user's own; `frameworks`: which of these are frameworks; `codes`:
     name -> hash.
@@ -39,7 +39,7 @@ class Cargo:
 
 
 def packed(plan: RunPlan, inputs: Mapping[str, CaseInputs]) -> Cargo:
-    """Return what the nodes need for a plan and its prepared inputs."""
+    """Return the files that nodes need for a plan and its prepared inputs."""
     folders: dict[str, Path] = {}
 
     def leave(path: Path) -> Path:
@@ -57,7 +57,7 @@ def packed(plan: RunPlan, inputs: Mapping[str, CaseInputs]) -> Cargo:
 
 
 def send(cargo: Cargo, call: Receiver, report: Callable[[int, int], None]) -> None:
-    """Send a node what it lacks. `report(done, total)`: bytes, of all that is sent. UserError: something arrived damaged."""
+    """Send missing files to a node. `report(done, total)`: bytes of all that is sent. UserError: a file arrived damaged."""
     wanted = {path: tensors.identity(folder) for path, folder in cargo.folders.items()}
     lacking = {path: cargo.folders[path] for path in call("missing", wanted)}
     sources = {name: cargo.sources[name] for name in call("lacks", cargo.codes)}
@@ -75,7 +75,7 @@ def send(cargo: Cargo, call: Receiver, report: Callable[[int, int], None]) -> No
 
 
 def relocated(inputs: CaseInputs, move: Callable[[Path], Path]) -> CaseInputs:
-    """Return inputs whose folders are elsewhere."""
+    """Return the inputs with other folders."""
     data = inputs.data
     names = ("synthetic", "prepared", "order", "adversarial")
     moved: dict[str, Any] = {name: str(move(Path(getattr(data, name)))) for name in names if getattr(data, name)}
@@ -84,7 +84,7 @@ def relocated(inputs: CaseInputs, move: Callable[[Path], Path]) -> CaseInputs:
 
 
 def _contents(folders: Mapping[str, Path]) -> Iterator[tuple[str, Path]]:
-    """Yield the files that are sent: path on the way, and path at home."""
+    """Yield the files to be sent: path in the message, and path here."""
     for name, folder in folders.items():
         for inner, path in files.below(folder, folder):
             if path.name != atomic.VERIFIED and not any(part in LEFT_OUT for part in path.parts):

@@ -1,4 +1,4 @@
-"""Counters of the whole machine that show who used the processors, and at what speed they ran."""
+"""Counters of the whole machine: the use of the processors, and their speed."""
 
 import time
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import psutil
 
-from steelyard.host.processes import own_cpu_seconds
+from steelyard.host.processes import own_work
 from steelyard.host.system import read
 
 
@@ -25,7 +25,8 @@ class Sample:
     """All counters at one moment.
 
     `at_ns` is `time.monotonic_ns()`, `own_s` the CPU time in seconds of this process and everything it started.
-    `throttles` and `swapped_bytes` count since boot. None: the system does not report it.
+    `throttles` and `swapped_bytes` count since boot. None: the system does not report it. `stopped`: those of these processes
+    that a signal has stopped, by their ids. `late_s`: by how much later than asked the thread that samples woke, seconds.
     """
 
     at_ns: int
@@ -34,13 +35,14 @@ class Sample:
     frequency_mhz: float | None
     throttles: int | None
     swapped_bytes: int
+    stopped: frozenset[int] = frozenset()
+    late_s: float = 0.0
 
 
 def take_sample() -> Sample:
     """Read all counters now (Linux only); costs about half a millisecond of CPU time."""
-    return Sample(
-        time.monotonic_ns(), cpu_times(), own_cpu_seconds(), frequency_mhz(), thermal_throttles(), swapped_bytes()
-    )
+    at_ns, machine, (own_s, stopped) = time.monotonic_ns(), cpu_times(), own_work()
+    return Sample(at_ns, machine, own_s, frequency_mhz(), thermal_throttles(), swapped_bytes(), stopped)
 
 
 def cpu_times() -> CpuTimes:

@@ -1,6 +1,6 @@
-"""Turns on this machine: what is timed has it alone, as two that compute at once disturb each other's times.
+"""Turns on this machine: timed work has it alone, because programs that compute at once disturb each other's times.
 
-What is not timed, such as certificates, shares a turn with others of its kind: it waits for what is timed, and what is timed
+Work that is not timed, such as certification, shares a turn with other such work. It waits for timed work, and timed work
 waits for it.
 """
 
@@ -21,7 +21,7 @@ from steelyard.host.machine_lock import machine_lock
 
 POLL_S = 0.5
 OTHER = "another run"
-# Whose it is cannot be told: no name of theirs is in a file that all can read, and the system does not name the process.
+# For an unknown holder: it left no readable note, and the system does not name its process.
 UNKNOWN = "another steelyard command, of another user or with another cache folder"
 IN_USE = "This machine is in use by {}."
 WAITING = IN_USE + " This command waits until it is free{}."
@@ -31,7 +31,7 @@ TOO_LONG = IN_USE + " It was not free within {} (--wait), so nothing was done."
 
 
 class Busy(UserError):
-    """Others have the turn, and the user does not want to wait for them any longer."""
+    """Others have the turn, and the user's limit of waiting is over."""
 
 
 class StoppedWaiting(KeyboardInterrupt):
@@ -40,7 +40,7 @@ class StoppedWaiting(KeyboardInterrupt):
 
 @dataclass(frozen=True)
 class Patience:
-    """How long to wait for a turn; 0: not at all. `beside`: continue without one instead of waiting."""
+    """How long to wait for a turn; 0: not at all. `beside`: continue without a turn instead of waiting."""
 
     limit_s: float = math.inf
     beside: bool = False
@@ -51,10 +51,10 @@ def use(
     say: Callable[[str], None], patience: Patience | None = None, name: str = "", command: str = "",
     of_machine: bool = True, shared: bool = False,
 ) -> Iterator[bool]:  # fmt: skip
-    """Take a turn of this machine; yields whether this process has it. It ends with the process, however that ends.
+    """Take a turn of this machine; yields whether this process has it. The turn ends with the process in any case.
 
     There are two locks: of the commands with the same cache, and of all others. If others have one, `say` gets a sentence that
-    names them. `name`, `command`: of the run, for those who ask. `of_machine`: without it, commands with other caches do not
+    names them. `name`, `command`: of the run, for messages of others. `of_machine`: if false, commands with other caches do not
     matter. `shared`: others that share may have a turn, too. Busy: others have it for longer than the patience lasts.
     StoppedWaiting: Ctrl-C while this process waits.
     """
@@ -83,7 +83,7 @@ def _waited_for(locks: list[KernelLock], shared: bool, say: Callable[[str], None
     """Take all locks as soon as they are free; returns whether they were taken."""
     if patience.beside:
         say(BESIDE.format(_who()))
-        for lock in locks:  # one that is free keeps others from this process, even if another is not
+        for lock in locks:  # take free locks meanwhile, even if others are not free, so that nobody else takes them
             lock.acquire(shared)
         return False
     if not patience.limit_s:
@@ -111,7 +111,7 @@ def holder() -> str:
 
 
 def _who() -> str:
-    """Return who has a turn, in words."""
+    """Return a description of who has a turn."""
     noted = holders.of_cache()
     known = {os.getpid(), *(each.process for each in noted)}
     locked = [number for lock in (_cache_lock(), machine_lock()) for number in lock.processes()]

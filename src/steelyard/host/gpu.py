@@ -1,4 +1,4 @@
-"""NVIDIA GPUs: what they are, which other processes use them, and whether they are throttled."""
+"""NVIDIA GPUs: their names, other processes that use them, and whether they are throttled."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -19,7 +19,7 @@ THROTTLES = {
 
 @dataclass(frozen=True)
 class GpuLoad:
-    """`foreign`: `name (pid)` of processes of others on any GPU; `throttles`: why the clocks of any GPU are reduced."""
+    """`foreign`: `name (pid)` of other processes on any GPU; `throttles`: why the clocks of any GPU are reduced."""
 
     foreign: list[str]
     throttles: list[str]

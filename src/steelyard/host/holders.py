@@ -1,4 +1,4 @@
-"""Who has a turn of this machine: each command notes itself in its user's cache; of others, the system knows the process."""
+"""Who has a turn of this machine: commands leave notes in their user's cache; for other users, the system names the process."""
 
 import json
 import platform
@@ -41,7 +41,7 @@ class Holder:
 
 @contextmanager
 def noted(command: str, name: str) -> Iterator[None]:
-    """Note this process as one that has a turn, until the end of the block. A disk that cannot be written is no obstacle."""
+    """Note that this process has a turn, until the end of the block. A disk that cannot be written is ignored."""
     path = _folder() / f"{secrets.token_hex(8)}.json"
     with suppress(OSError, psutil.Error):
         this = psutil.Process()
@@ -72,7 +72,7 @@ def of_cache() -> list[Holder]:
 
 
 def of_processes(numbers: list[int]) -> list[Holder]:
-    """Return what the system tells of processes: whose they are, and which command of steelyard, without its arguments."""
+    """Return holders from the system's list of processes: their users, and their command of steelyard without its arguments."""
     found = []
     for number in dict.fromkeys(numbers):
         with suppress(psutil.Error):

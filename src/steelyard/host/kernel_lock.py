@@ -1,4 +1,4 @@
-"""A lock on a file that the kernel keeps: one process has it alone, or several share it. It ends with the process."""
+"""A lock on a file, kept by the kernel: exclusive or shared. It ends with the process."""
 
 import os
 import time
@@ -23,7 +23,7 @@ class KernelLock:
         """Take the lock unless another process has it; returns whether none has. `shared`: others may share it."""
         if self._acquire(shared):
             return True
-        time.sleep(RETRY_S)  # who asks whether the lock is free has it for a moment
+        time.sleep(RETRY_S)  # a process that tests the lock has it for a moment
         return self._acquire(shared)
 
     def _acquire(self, shared: bool) -> bool:

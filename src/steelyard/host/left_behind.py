@@ -1,7 +1,7 @@
-"""Processes that outlive the one that started them, also in sessions of their own: found by what they inherit, and ended.
+"""Find and end processes that outlive the one that started them, also in sessions of their own, by what they inherit.
 
-A process that gives itself another session and another parent is in no group and below no process that would lead to it. But it
-keeps the variables with which it began, and the folder in which it works.
+A process with another session and another parent cannot be found through groups or parents. But it
+keeps its initial environment variables and its working folder.
 """
 
 import contextlib
@@ -16,16 +16,16 @@ import psutil
 
 # The variable that names the temporary folder of a process; every process of a trial gets a new one.
 VARIABLE = "TMPDIR"
-# Programs that take over the processes whose parent has ended, besides the first process of all.
+# Programs that adopt processes whose parent has ended, in addition to process 1.
 FOSTERS = ("systemd", "init")
 POLL_S = 0.05
-# Ended processes may have started others in the last moment.
+# Ended processes may have started others at the last moment.
 MOST_SCANS = 5
 
 
 @dataclass(frozen=True)
 class Origin:
-    """What all processes of one start inherit, unless they change it.
+    """The properties that all processes of one start inherit, unless they change them.
 
     `session`: the process number of the first one, which leads a session. `temporary`: the temporary folder of these processes
     alone; empty: they have none. `folder`: in which they work; empty: others work there, too. `since_s`: when the first one was
@@ -39,7 +39,7 @@ class Origin:
 
 
 def origin(pid: int, temporary: str, folder: str) -> Origin:
-    """Return the origin of what a process that has just been started, and is not waited for yet, will start."""
+    """Return the origin of the processes that a process will start. It has just been started and was not waited for yet."""
     try:
         since_s = psutil.Process(pid).create_time()
     except psutil.Error:
@@ -100,7 +100,7 @@ def _is_alive(process: psutil.Process) -> bool:
 
 
 def _inherits(pid: int, origin: Origin) -> bool:
-    """Return whether a process is of this origin; of other users' processes this cannot be seen, and they are not."""
+    """Return whether a process has this origin. For other users' processes this is unknown, and they count as others."""
     if os.getsid(pid) == origin.session:
         return True
     if origin.temporary and _temporary(pid, origin.temporary):
@@ -127,7 +127,7 @@ def _is_in(pid: int, folder: str) -> bool:
 def _was_orphaned(pid: int, since_s: float) -> bool:
     """Return whether a process without a terminal began after a time, and has lost its parent.
 
-    What a person starts in the folder of a trial from a shell, to look at the files, has a terminal or a parent.
+    Programs that a person starts in a shell in the folder of a trial have a terminal or a parent.
     """
     process = psutil.Process(pid)
     parent = process.parent()

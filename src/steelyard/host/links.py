@@ -12,6 +12,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,7 +27,7 @@ NAMESPACES = Path("/run/netns")
 # Where `ip netns` looks for files that processes in a namespace see in place of those in /etc (ip-netns(8)).
 SETTINGS = Path("/etc/netns")
 DELAY = re.compile(r"(\d+(?:\.\d+)?)(us|ms)")
-# A bucket holds what passes in this time, and at least some packets; more would pass without any shaping.
+# A bucket holds the data of this time, and at least some packets. Data in a larger bucket would pass without shaping.
 BUCKET_S, SMALLEST_BUCKET = 0.001, 2**15
 
 
@@ -39,7 +40,7 @@ class Link:
 
 
 def read(text: str) -> Link:
-    """Read a link such as `1gbit` or `100mbit+5ms`. UserError: it is none."""
+    """Read a link such as `1gbit` or `100mbit+5ms`. UserError: the text is no link."""
     _, plus, delay = text.partition("+")
     rate = bits_per_second(text)
     if not rate or (plus and not DELAY.fullmatch(delay)):
@@ -49,8 +50,23 @@ def read(text: str) -> Link:
     return Link(rate, delay)
 
 
+_assumed: ContextVar[bool] = ContextVar("assumed", default=False)
+
+
+@contextlib.contextmanager
+def assumed() -> Iterator[None]:
+    """Plan as if this machine could have two hosts while the block runs: what a study can say depends on nobody's rights."""
+    token = _assumed.set(True)
+    try:
+        yield
+    finally:
+        _assumed.reset(token)
+
+
 def obstacle() -> str:
     """Return why this machine cannot have two hosts; empty if it can."""
+    if _assumed.get():
+        return ""
     if sys.platform != "linux":
         return "Hosts with a link between them are network namespaces, which only Linux has."
     if os.geteuid() != 0:
@@ -71,7 +87,7 @@ def obstacle() -> str:
 def hosts(text: str) -> Iterator[tuple[str, str]]:
     """Make two hosts and the link between them; yield the names of their namespaces, and remove them at the end.
 
-    UserError: the kernel cannot do it.
+    UserError: the kernel refuses.
     """
     link = read(text)
     _remove_left_over()
@@ -100,7 +116,7 @@ def hosts(text: str) -> Iterator[tuple[str, str]]:
 def _write_hosts(name: str, address: str, names: tuple[str, ...]) -> None:
     """Give the machine's name this address inside a namespace: `ip netns exec` shows processes this file as /etc/hosts.
 
-    Some programs listen at the address that their machine's name has. `names`: of all namespaces, as which the hosts are known.
+    Some programs listen at the address of their machine's name. `names`: of all namespaces, which are the names of the hosts.
     """
     others = "".join(f"{each} {other}\n" for each, other in zip(ADDRESSES, names, strict=True))
     folder = SETTINGS / name

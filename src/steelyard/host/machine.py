@@ -1,4 +1,4 @@
-"""What this machine is, so that a result can state where it was measured."""
+"""The facts of this machine, which are stored with results."""
 
 import hashlib
 import json
@@ -57,7 +57,7 @@ class Machine:
 
 def describe(root: Path = Path("/")) -> Machine:
     """Return the facts of this machine; `root` is the folder in which /proc and /sys are read."""
-    # Imported here, as their libraries take longer to load than all other modules of this room.
+    # Imported here, because their libraries take longer to load than all other modules of this package.
     import psutil
 
     from steelyard.host import gpu, npu

@@ -1,4 +1,4 @@
-"""A lock that the runs of all users of a machine share, whatever their caches are: an empty file that all of them can open."""
+"""A lock for the runs of all users of a machine, with any caches: an empty file that all of them can open."""
 
 import os
 import platform
@@ -9,7 +9,7 @@ from steelyard.host.kernel_lock import KernelLock
 
 VARIABLE = "STEELYARD_LOCKS"
 """Names another folder for the file, such as one for each node of a cluster that is simulated on one machine; empty: no lock."""
-# The same for every user; the temporary folder that TMPDIR names is not.
+# The same folder for every user, unlike that of TMPDIR.
 FOLDERS = ("/run/lock", "/tmp")
 
 
@@ -19,13 +19,13 @@ def machine_lock() -> KernelLock:
 
 
 def _opened() -> int | None:
-    """Open the file, which is made where it is missing. None: it cannot be, or is something else that someone put there."""
+    """Open the file, and create it if it is missing. None: this is impossible, or something else lies there."""
     folder = _folder()
     if folder is None:
         return None
     path = folder / f"steelyard-{platform.node() or 'this-machine'}.lock"
     existing = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK
-    # In such a folder Linux lets nobody open another user's file with O_CREAT, so a file that exists is opened without it.
+    # In such a folder, Linux refuses to open another user's file with O_CREAT, so an existing file is opened without it.
     for flags in (existing, existing | os.O_CREAT | os.O_EXCL, existing):
         try:
             file = os.open(path, flags, 0o666)

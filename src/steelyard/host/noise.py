@@ -1,4 +1,4 @@
-"""Host noise: what disturbed the machine during an interval, and whether that was too much."""
+"""Host noise: disturbances of the machine during an interval, and whether they were too large."""
 
 import sys
 from dataclasses import asdict, dataclass, field
@@ -61,8 +61,8 @@ def summarise(
         seconds=seconds,
         samples=len(samples),
         steal_share=(last.cpu.steal_s - first.cpu.steal_s) / machine_s,
-        foreign_cores=_foreign_cores(first, last),
-        foreign_cores_worst=max(_foreign_cores(*pair) for pair in pairwise(samples)),
+        foreign_cores=foreign_cores_between(first, last),
+        foreign_cores_worst=max(foreign_cores_between(*pair) for pair in pairwise(samples)),
         own_cores=(last.own_s - first.own_s) / seconds,
         interrupt_cores=(last.cpu.interrupt_s - first.cpu.interrupt_s) / seconds,
         frequency_mhz=sum(frequencies) / len(frequencies) if frequencies else None,
@@ -75,14 +75,14 @@ def summarise(
 
 
 class Disturbance(NamedTuple):
-    """Why times are not reliable. `severity`: the figure relative to its limit, so more than 1."""
+    """A reason why times are not reliable. `severity`: the value relative to its limit, so above 1."""
 
     severity: float
     reason: str
 
 
 def is_unusual(severity: float, earlier: list[float]) -> bool:
-    """Return whether a disturbance is more than what the machine usually does; 0 stands for an undisturbed interval.
+    """Return whether a disturbance is larger than usual on this machine; 0 stands for an undisturbed interval.
 
     Measuring again helps against a rare event, but not on a machine that is always disturbed: there, it only takes time.
     """
@@ -118,7 +118,8 @@ def unequal_frequencies(intervals: list[HostNoise]) -> list[Disturbance]:
     return [Disturbance(change / FREQUENCY_CHANGE, reason)]
 
 
-def _foreign_cores(first: Sample, last: Sample) -> float:
+def foreign_cores_between(first: Sample, last: Sample) -> float:
+    """Return the work of other programs between two samples, cores."""
     seconds = max((last.at_ns - first.at_ns) / 1e9, 1e-9)
     busy_s = last.cpu.busy_s - first.cpu.busy_s
     return max(0.0, (busy_s - (last.own_s - first.own_s)) / seconds)

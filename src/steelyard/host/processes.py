@@ -3,12 +3,23 @@
 import contextlib
 import os
 from pathlib import Path
+from typing import NamedTuple
 
 import psutil
 
 from steelyard.host.system import read
 
 PROC = Path("/proc")
+
+
+class OwnWork(NamedTuple):
+    """What this process and everything it started have done, and ended children for which one of them has waited.
+
+    `cpu_s`: user and system time in seconds. `stopped`: the ids of those that a signal has stopped.
+    """
+
+    cpu_s: float
+    stopped: frozenset[int]
 
 
 def own_processes() -> list[psutil.Process]:
@@ -22,21 +33,23 @@ def own_processes() -> list[psutil.Process]:
     return _follow_children_files(this)
 
 
-def own_cpu_seconds() -> float:
-    """Return the user and system time in seconds of `own_processes()` and of every ended child they have waited for."""
-    total = 0.0
+def own_work() -> OwnWork:
+    """Read every one of `own_processes()` once."""
+    total, stopped = 0.0, set()
     for process in own_processes():
-        with contextlib.suppress(psutil.NoSuchProcess):
+        with contextlib.suppress(psutil.NoSuchProcess), process.oneshot():
             times = process.cpu_times()
             total += times.user + times.system + times.children_user + times.children_system
-    return total
+            if process.status() == psutil.STATUS_STOPPED:
+                stopped.add(process.pid)
+    return OwnWork(total, frozenset(stopped))
 
 
 def _follow_children_files(first: psutil.Process) -> list[psutil.Process]:
     """Find descendants in the kernel's lists of children.
 
     psutil finds children by reading the status of every process of the machine. Once a second that would cost
-    more than all other counters together, on the very processors that are being measured.
+    more than all other counters together, on the processors that are being measured.
     """
     found = [first]
     for process in found:  # grows while it is read

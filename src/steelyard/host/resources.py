@@ -1,4 +1,4 @@
-"""What a new process may use: logical processors and memory, of this machine or of another that a plan is for."""
+"""The resources of a new process: logical processors and memory of this machine, or of the machine that a plan is for."""
 
 import os
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Resources:
-    """What a machine offers. `accelerators`: the device's name in frameworks -> names of its accelerators.
+    """The resources of a machine. `accelerators`: the device's name in frameworks -> names of its accelerators.
 
     `nodes`: how many such machines there are.
     """
@@ -25,7 +25,7 @@ _other: ContextVar[Resources | None] = ContextVar("other", default=None)
 
 @contextmanager
 def of_another(machine: Resources) -> Iterator[None]:
-    """Answer for another machine while the block runs: a plan is made here and carried out there."""
+    """Report the resources of another machine during the block: a plan is made here and carried out there."""
     token = _other.set(machine)
     try:
         yield
@@ -34,7 +34,7 @@ def of_another(machine: Resources) -> Iterator[None]:
 
 
 def other() -> Resources | None:
-    """Return the machine that is answered for; None: this one."""
+    """Return the machine whose resources are reported; None: this one."""
     return _other.get()
 
 

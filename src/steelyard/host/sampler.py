@@ -3,6 +3,8 @@
 import sys
 import threading
 import time
+from dataclasses import replace
+from typing import ClassVar
 
 from steelyard.host import gpu
 from steelyard.host.counters import Sample, take_sample
@@ -17,12 +19,15 @@ class Sampler:
 
     Work of this process and of everything it starts counts as its own; all other work is foreign. On systems
     other than Linux nothing is sampled: there, ended children no longer show their CPU time, so work of this run
-    could not be told from work of others.
+    could not be told from work of others. `last`: the samples of the sampler of this process that ended last.
     """
+
+    last: ClassVar[tuple[Sample, ...]] = ()
 
     def __init__(self, period_s: float = 1.0) -> None:
         self._period_s = period_s
         self._samples: list[Sample] = []
+        self._late_s = 0.0
         self._gpu_foreign: set[str] = set()
         self._gpu_throttles: set[str] = set()
         self._stop = threading.Event()
@@ -38,6 +43,7 @@ class Sampler:
         self._stop.set()
         self._thread.join()
         self._sample()
+        Sampler.last = tuple(self._samples)
 
     def summary(self, since_ns: int = 0, until_ns: int | None = None) -> HostNoise:
         """Return the noise between two readings of `time.monotonic_ns()`; by default, of the whole time."""
@@ -48,15 +54,23 @@ class Sampler:
     def _watch(self) -> None:
         watches_gpus = self._supported and bool(gpu.names())
         next_gpu_s = 0.0
-        while not self._stop.wait(self._period_s):
+        while not self._wait():
             self._sample()
             if watches_gpus and time.monotonic() >= next_gpu_s:
                 self._sample_gpus()
                 next_gpu_s = time.monotonic() + GPU_PERIOD_S
 
+    def _wait(self) -> bool:
+        """Wait for one period, and note by how much it was longer; return whether the sampler was ended."""
+        began_s = time.monotonic()
+        ended = self._stop.wait(self._period_s)
+        self._late_s = max(0.0, time.monotonic() - began_s - self._period_s)
+        return ended
+
     def _sample(self) -> None:
         if self._supported:
-            self._samples.append(take_sample())
+            self._samples.append(replace(take_sample(), late_s=self._late_s))
+            self._late_s = 0.0
 
     def _sample_gpus(self) -> None:
         load = gpu.load({process.pid for process in own_processes()})

@@ -56,7 +56,7 @@ class Breakdown:
     """Nanoseconds of a step by class; they add up to `step_ns`, the mean of the profiled block.
 
     `covered`: share of the time in which an operation ran. `parallelism`: operations that ran at once while one did.
-    `dispatches`: operations per step. `slow_down` and `cpu_slow_down`: of the profiled block over those without the profiler.
+    `dispatches`: operations per step. `slow_down`, `cpu_slow_down`: ratio of the profiled block to those without the profiler.
     """
 
     classes: Mapping[str, float]
@@ -75,9 +75,9 @@ class Breakdown:
 
 
 def breakdown(profile: Profile, class_of: Callable[[str], str], to_data: float | None = None) -> Breakdown:
-    """Divide the step among classes. `to_data`: which share of a joint convolution's backward pass is that to data.
+    """Divide the step among classes. `to_data`: the share of the gradient of the data in a joint backward pass of convolutions.
 
-    Where operations of several threads overlap, each counts by its share of what all of them took.
+    Where operations of several threads overlap, the time is divided in proportion to their times.
     """
     inside = (profile.start_ns < profile.elapsed_ns) & (profile.start_ns + profile.duration_ns > 0)
     start = np.maximum(profile.start_ns[inside], 0)

@@ -1,4 +1,4 @@
-"""The classes of operations that all frameworks share, and the tables that say which operation belongs to which."""
+"""The classes of operations that all frameworks share, and the tables that assign operations to them."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -10,14 +10,14 @@ FORWARD, TO_DATA, TO_WEIGHTS = (
     "convolution, forward", "convolution, backward to data", "convolution, backward to weights",
 )  # fmt: skip
 BACKWARD = "convolution, backward"
-"""One operation that computes both gradients; it is divided by what oneDNN's own log says, where there is one."""
+"""One operation that computes both gradients. Its time is divided according to oneDNN's log, if there is one."""
 CONVOLUTION = "convolution"
-"""Of a direction that the profile does not tell."""
+"""A convolution whose direction the profile does not show."""
 DISPATCH, INPUT, GAP, UNATTRIBUTED = "dispatch", "input pipeline", "host gap", "unattributed"
 COPIES = "copies and layout"
 EXCHANGE = "exchange between ranks"
 NO_OPERATION = (DISPATCH, INPUT, GAP)
-"""The classes of time in which no operation computes or copies anything."""
+"""The classes of time without computing or copying operations."""
 OPERATIONS = (
     FORWARD, TO_DATA, TO_WEIGHTS, BACKWARD, CONVOLUTION, "matrix product", "recurrent", "attention", "normalisation",
     "elementwise", "pooling", "gather and scatter", "reduction and loss", "optimizer", COPIES, EXCHANGE, "fused",

@@ -1,4 +1,4 @@
-"""The folder of a process that counted the graph of its step -> stages of that graph, by how much work their operations are."""
+"""Read the folder of a process that counted its step's graph: the stages of the graph, by the cost of their operations."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -35,7 +35,7 @@ class Counted:
 
     @property
     def total(self) -> int:
-        """How many operations there are."""
+        """The number of operations."""
         return self.stage.total
 
 

@@ -1,6 +1,6 @@
-"""XLA's optimised program as text -> the class of each instruction, by what it computes and by the Python code that asked for it.
+"""Classify the instructions of XLA's optimised program (as text) by their computation and by the Python code that caused them.
 
-A fusion is what it contains: a convolution or matrix product decides; otherwise its instructions vote by the elements they make.
+The content of a fusion decides: a convolution or matrix product, otherwise a vote of its instructions by number of elements.
 """
 
 import math
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from steelyard.profiles.classes import CONVOLUTION, EXCHANGE, FORWARD, TO_DATA, TO_WEIGHTS, Table
 
 COPIES = "copies and layout"
-# Instructions that compute nothing, or whose work is that of others.
+# Instructions that compute nothing, or whose work is done by other instructions.
 SILENT = ("parameter", "constant", "broadcast", "bitcast", "tuple", "get-tuple-element", "iota")
 CONTAINERS = (
     "fusion",
@@ -125,7 +125,7 @@ def _of_fusion(
         if each.opcode not in SILENT:
             votes[_plain(program, inner, each, operations, stack)] += each.elements
     if not any(each.frame for each in (outer, *inner.values())):
-        return COPIES  # layout assignment makes transposes and copies of nobody's asking
+        return COPIES  # layout assignment adds transposes and copies that no Python code caused
     found = _plain(program, inner, outer, operations, stack)
     return max(votes, key=lambda kind: votes[kind]) if votes else found
 
@@ -135,21 +135,21 @@ def _plain(
     outer: Instruction | None = None,
 ) -> str:  # fmt: skip
     """Return the class of an instruction by its call stack, its operation or its opcode; `outer`: the fusion that it is in."""
-    if operations.class_of(each.opcode) == EXCHANGE:  # the partitioner gives it the call stack of what it belongs to
+    if operations.class_of(each.opcode) == EXCHANGE:  # it has the call stack of the operation that it belongs to
         return EXCHANGE
     op_name = each.op_name or (outer.op_name if outer else "")
-    if called := _CUDNN.search(each.rest):  # a gradient may be the forward function on other data
+    if called := _CUDNN.search(each.rest):  # a gradient may call the forward function with other data
         return _CUDNN_DIRECTIONS.get(called[1]) or _direction(body, each, op_name)
     functions = program.stacks.get(each.frame) or (program.stacks.get(outer.frame) if outer else None) or ()
     found = stack.class_of_any(functions) if functions else ""
     found = found or operations.class_of(op_name.rpartition("/")[2]) or operations.class_of(each.opcode)
     if each.opcode == "convolution" or (found == CONVOLUTION and each.opcode == "dot"):
         return _direction(body, each, op_name)
-    return {CONVOLUTION: COPIES}.get(found, found)  # what else a convolution needs: padding, slices, layouts
+    return {CONVOLUTION: COPIES}.get(found, found)  # other instructions of a convolution: padding, slices, layouts
 
 
 def _direction(body: Mapping[str, Instruction], each: Instruction, op_name: str) -> str:
-    """Return which convolution this is. A gradient of weights has a window, or sums, larger than its result.
+    """Return the direction of a convolution. A gradient of weights has a window, or sums, larger than its result.
 
     Layout assignment strips names, so the sizes are looked at first.
     """

@@ -1,4 +1,4 @@
-"""oneDNN's own log of a process: which kernels ran, and the directions of convolutions."""
+"""oneDNN's log of a process: the kernels that ran, and the directions of convolutions."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -38,7 +38,7 @@ def kernels(lines: Iterable[str]) -> Iterator[Kernel]:
 
 
 def to_data(found: Iterable[Kernel]) -> float | None:
-    """Return which share of the time of convolutions' backward passes was that to data; None without any."""
+    """Return the share of gradients of data in the time of convolutions' backward passes; None without backward passes."""
     taken = Counter[str]()
     for each in found:
         if each.primitive == "convolution":

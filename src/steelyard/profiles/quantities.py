@@ -1,4 +1,4 @@
-"""What a profile says of a step in single numbers, each with its unit and how it is read."""
+"""Profiles in single numbers, with their units and how to read them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -10,7 +10,7 @@ from steelyard.profiles.classes import COPIES, DISPATCH, GAP, INPUT, NO_OPERATIO
 
 @dataclass(frozen=True)
 class ProfileQuantity:
-    """A number of at least 0 per profiled process. `help` says how it is read; no value is above `highest`."""
+    """A number of at least 0 per profiled process. `help` explains it; no value is above `highest`."""
 
     name: str
     unit: str

@@ -1,4 +1,4 @@
-"""The folder of a profiled process -> where the time of its step went. Everything is read from that folder."""
+"""Read the folder of a profiled process: where the time of its step went. Nothing else is read."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -98,7 +98,7 @@ def _class_of(folder: Path, files: tuple[str, ...]) -> Callable[[str], str]:
     if "stack" not in rules:
         return operations.class_of
     program = hlo.Program("", {}, {})
-    if any(name.endswith(PROGRAM) for name in files):  # without one, every operation was a program
+    if any(name.endswith(PROGRAM) for name in files):  # without it, every operation was a program of its own
         program = hlo.parse((folder / protocol.PROFILE / PROGRAM).read_text(encoding="utf-8"))
     known = hlo.classes(program, operations, classes.table(rules["stack"]))
     kernels = {hlo.kernel_of(name): kind for name, kind in known.items()}

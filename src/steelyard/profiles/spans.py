@@ -1,4 +1,4 @@
-"""Intervals of time: what they cover together, and what of an operation's time is its own."""
+"""Intervals of time: their union, and the time of an operation without the operations inside it."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ Times = np.ndarray[Any, np.dtype[np.int64]]
 
 
 def own_times(start_ns: Times, duration_ns: Times) -> Times:
-    """Return the time of each operation of one thread that it does not spend in operations inside it.
+    """Return the time of every operation of one thread, without the operations inside it.
 
     They are in order of their starts, the longer one first where they start together. Times of one thread add up to what its
     operations cover together, even where one begins shortly before the one before it has ended, as in TensorFlow's executor:
@@ -17,7 +17,7 @@ def own_times(start_ns: Times, duration_ns: Times) -> Times:
     own, open_, ends = duration_ns.copy(), list[int](), (start_ns + duration_ns).tolist()
     for place, start in enumerate(start_ns.tolist()):
         open_, at, end = [each for each in open_ if ends[each] > start], start, ends[place]
-        for outer in reversed(open_):  # a moment belongs to the last that has begun
+        for outer in reversed(open_):  # a moment belongs to the operation that began last
             if at < min(end, ends[outer]):
                 own[outer] -= min(end, ends[outer]) - at
                 at = ends[outer]
@@ -42,6 +42,6 @@ def length(start_ns: Times, end_ns: Times) -> int:
 
 
 def uncovered(start_ns: Times, end_ns: Times, other_start_ns: Times, other_end_ns: Times) -> int:
-    """Return how much of what the first intervals cover the others do not."""
+    """Return the time that the first intervals cover and the others do not."""
     both = length(np.concatenate((start_ns, other_start_ns)), np.concatenate((end_ns, other_end_ns)))
     return both - length(other_start_ns, other_end_ns)

@@ -1,4 +1,4 @@
-"""From the step of one contender to that of another: what each class of operations adds or saves."""
+"""The difference between the steps of two contenders: the time that every class of operations adds or saves."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from steelyard.profiles.classes import BACKWARD, CLASSES, CONVOLUTION, FORWARD, TO_DATA, TO_WEIGHTS
 
 JOINT = {BACKWARD: (TO_DATA, TO_WEIGHTS), CONVOLUTION: (FORWARD, TO_DATA, TO_WEIGHTS, BACKWARD)}
-"""Classes that some profiles have instead of their parts."""
+"""Joint classes, which some profiles have instead of their parts."""
 
 
 @dataclass(frozen=True)
@@ -19,14 +19,14 @@ class Fall:
 
     @property
     def change_ns(self) -> float:
-        """What the second takes longer than the first; below 0 if it is faster."""
+        """The additional time of the second; below 0 if it is faster."""
         return self.second_ns - self.first_ns
 
 
 def waterfall(first: Mapping[str, float], second: Mapping[str, float]) -> list[Fall]:
     """Return a step per class that either has; their changes add up to the difference of the two steps.
 
-    If one of the two has convolutions or their backward pass as one class, so has the other here.
+    If one contender has convolutions or their backward pass as one class, the other's classes are joined, too.
     """
     for joint, parts in JOINT.items():
         if joint in first or joint in second:

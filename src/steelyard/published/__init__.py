@@ -1,1 +1,1 @@
-"""What was published: figures and claims of earlier comparisons as data, and what a study is held against."""
+"""Published figures and claims of earlier comparisons as data, and the statements that a study is compared with."""

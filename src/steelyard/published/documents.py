@@ -1,6 +1,6 @@
-"""The published comparisons as data: every table, figure and claim with its source, what is wrong in it, what none redoes.
+"""The published comparisons as data: every table, figure and claim with its source and its errors, and what no study redoes.
 
-The keys are documented in docs/reference/published-figures.md. Files are read when something of them is asked for.
+The keys are documented in docs/reference/published-figures.md. Files are read on first use.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ class Setup:
     """A machine of the authors, with its software.
 
     `device`: the kind of device that computes, as a case names it; `device_name`: its name; `versions`: those of the software,
-    in a few words. `precision` is text, `float32` where the document says so.
+    in a few words. `precision` is text: a number format, and after a semicolon what is to be said of it; `float32` where the
+    document says so. `assumed`: `precision`, where the document does not.
     """
 
     id: str
@@ -41,6 +42,7 @@ class Setup:
     device: str
     device_name: str
     versions: str
+    assumed: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -52,10 +54,11 @@ class Stated(Conditions):
 
 @dataclass(frozen=True)
 class Value:
-    """One published number, or the order of two things without a number, and what it belongs to.
+    """One published number, or an order without a number, with its coordinates.
 
+    `batch`: its own; `batches`: several for which it holds alike.
     `value` is as printed, in `unit`; `low` and `high` are the ends of a range. `recomputed` is what follows from the
-    document's own numbers where that differs, which `doubtful` says. `more` has what only this entry has.
+    document's own numbers where that differs, which `doubtful` says. `more` has the other keys of this entry.
     """
 
     network: str = ""
@@ -70,6 +73,7 @@ class Value:
     devices: int = 0
     setup: str = ""
     batch: int = 0
+    batches: tuple[int, ...] = ()
     workers: int | None = None
     against_workers: int | None = None
     optimizer: str = ""
@@ -102,9 +106,9 @@ class Entry:
     """One table, figure, claim or set of settings. `lines`: first and last line in the text of the document.
 
     An entry that is `derived` was computed by us from the entries `computed_from`. `quantity`, `unit` and `framework` hold
-    for all values that do not say otherwise. `check` and `checked`: whether a claim agrees with the document's own numbers.
-    `conditions`: its own settings, where they are others than those of the document. `not_held`: why no table [[published]] of a
-    study names it, although studies do what it is about.
+    for all values without their own. `check` and `checked`: whether a claim agrees with the document's own numbers.
+    `conditions`: its settings if they differ from those of the document. `not_held`: why no table [[published]] of a
+    study names it, although studies measure its subject.
     """
 
     id: str
@@ -145,7 +149,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Flaw:
-    """What contradicts itself, is missing or cannot be right in a document, and the entries that it concerns."""
+    """A contradiction, an omission or an error in a document, and the entries that it concerns."""
 
     id: str
     lines: tuple[int, ...]
@@ -183,7 +187,7 @@ class Document:
     left_out: tuple[LeftOut, ...] = ()
 
     def entry(self, name: str) -> Entry:
-        """Return an entry. UserError: there is none of this name."""
+        """Return an entry. UserError: there is no entry with this name."""
         return named({each.id: each for each in self.entries}, name, f"'{self.short}' has no entry '{name}'.")
 
     def stated(self, setups: Sequence[Setup]) -> list[Stated]:
@@ -203,7 +207,7 @@ class Document:
 
 @dataclass(frozen=True)
 class StudyNotes:
-    """What a study redoes differently today. `later` says why this version does not offer it; empty: it does, or will."""
+    """The differences of a study today. `later`: why this version does not offer it; empty if it does, or will."""
 
     today: tuple[str, ...] = ()
     later: str = ""
@@ -226,7 +230,7 @@ def find(name: str) -> tuple[Document, Entry]:
 
 @cache
 def study_notes() -> tuple[tuple[str, ...], dict[str, StudyNotes]]:
-    """Return what is different today in every study, and what each study has of its own."""
+    """Return the differences that all studies share today, and the notes of every study."""
     path = DATA / STUDIES
     raw = settings_files.read(path)
     settings_files.check_keys(path, raw, "", {"everywhere", "studies"}, {"everywhere", "studies"})

@@ -1,4 +1,4 @@
-"""A study and its documents: reads the tables [[published]] of a study file, and gathers all that its page shows of them."""
+"""A study and its documents: read the tables [[published]] of a study file, and gather the contents of its page's section."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ COORDINATES = sorted({each.metadata.get("key", each.name) for each in fields(Val
 
 @dataclass(frozen=True)
 class Figure:
-    """A published number that is shown and not judged: seconds of other machines, shares, accuracies."""
+    """A published number that is only shown: seconds of other machines, shares, accuracies."""
 
     network: str
     words: str
@@ -34,7 +34,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class PublishedTable:
-    """One entry that a study is held against, with all that its section of the page needs.
+    """One entry that a study is compared with, with everything that its section of the page needs.
 
     `cite`, `where` and `lines` are its source; `derived`: computed by us from printed numbers, by `formula`.
     """
@@ -58,7 +58,7 @@ class PublishedTable:
 
 @dataclass(frozen=True)
 class Source:
-    """A document that a study is held against. `conditions`: the settings of each of its networks; empty in older records."""
+    """A document that a study is compared with. `conditions`: the settings of its networks; empty in older records."""
 
     short: str
     cite: str
@@ -71,7 +71,7 @@ class Source:
 
 @dataclass(frozen=True)
 class DocumentError:
-    """What is wrong in a document, for a page. `where`: the lines of its text."""
+    """An error in a document, for a page. `where`: the lines of its text."""
 
     cite: str
     lines: tuple[int, ...]
@@ -80,7 +80,7 @@ class DocumentError:
 
 @dataclass(frozen=True)
 class Published:
-    """All that a page shows of the documents that a study redoes; stored with the run. `size`: the size of the study."""
+    """The contents of a page about the documents that a study redoes; stored with the run. `size`: the size of the study."""
 
     size: str = ""
     sources: tuple[Source, ...] = ()
@@ -106,6 +106,8 @@ def _read(path: Path, table: Any, where: str) -> Held:
     try:
         for word, text in held.arms.items():
             arm(word, text)
+        for text in held.differs:
+            arm(text, text)
         document, entry = find(held.entry)
         found = statements.statements(held, document, entry)
     except UserError as error:
@@ -120,7 +122,7 @@ def _read(path: Path, table: Any, where: str) -> Held:
 
 
 def gather(study: str, held: tuple[Held, ...], size: str = "") -> Published:
-    """Return what a study is held against; empty for a study without published entries. UserError: an unknown entry."""
+    """Return the published entries that a study is compared with; empty if it has none. UserError: an unknown entry."""
     if not held:
         return Published(size)
     found = [(each, *find(each.entry)) for each in held]
@@ -175,7 +177,7 @@ def _table(held: Held, document: Document, entry: Entry) -> PublishedTable:
 
 
 def _is_stated(held: Held, value: Value) -> bool:
-    """Return whether a value is part of a statement, and so need not be shown beside them."""
+    """Return whether a value is part of a statement, so that it need not be shown by itself."""
     if held.levels:
         return bool(statements.level_of(value))
     return statements.is_meant(held, value) and bool(statements.claim_of(value))

@@ -1,17 +1,19 @@
-"""A table [[published]] of a study: an entry of a document that it is held against, and the variants that its words mean."""
+"""A table [[published]] of a study: an entry of a document to compare with, and the variants that its words refer to."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from steelyard.errors import UserError
 from steelyard_worker.strategy import name_of
 
 WORKERS = "workers"
-"""The name of the number of loader workers in the settings of an arm."""
+"""The key of the number of loader workers in the settings of an arm."""
 STRATEGY, DEVICES = "strategy", "devices"
-"""The names of the strategy, and of its number of ranks or devices, in the settings of an arm."""
+"""The keys of the strategy, and of its number of ranks or devices, in the settings of an arm."""
+LINK = "link"
+"""The key of the link between the hosts of a strategy, in the settings of an arm: `1gbit` or `2nodes`; empty on one host."""
 
 
 @dataclass(frozen=True)
@@ -19,12 +21,15 @@ class Held:
     """One table [[published]] of a study file.
 
     entry: `document:entry`, such as "S0:table-2-ratios".
-    quantity: what is measured and held against it, such as "step time".
-    task: the task of the groups that are held against it.
-    where: only values with these coordinates, such as { device = "V100" }; a list allows each of its values.
+    quantity: the measured quantity that is compared with it, such as "step time".
+    task: the task of the groups that are compared with it.
+    where: only values with these coordinates, such as { device = "V100" }; a list allows each of its values. Of a value for
+        several cells, only those that are named.
     arms: a word of the document for a framework, mode or strategy -> the variant that it means here, written as in tables:
         "pytorch/eager", "lstm=fused", "/graph,workers=2", "strategy=ddp". A framework's own name needs none.
-    levels: the values themselves, such as shares, are held against the measured ones, and not ratios of two sides.
+    differs: a variant that stands for a side although it is not the document's, written as in `arms` -> how it differs.
+        Its ratio is shown without a judgement.
+    levels: single values, such as shares, are compared with the measured ones, and not ratios of two sides.
     compare: for a table of times or rates, the two words that are compared; the first is over the second. Where a framework and a
         strategy differ, both are named: "tensorflow mirrored".
     """
@@ -34,16 +39,22 @@ class Held:
     task: str = "training"
     where: dict[str, Any] = field(default_factory=dict)
     arms: dict[str, str] = field(default_factory=dict)
+    differs: dict[str, str] = field(default_factory=dict)
     compare: tuple[str, ...] = ()
     levels: bool = False
+
+    @property
+    def unlike(self) -> tuple[Arm, ...]:
+        """The variants of `differs`, each with what it differs in as its words."""
+        return tuple(replace(arm(text, text), words=why) for text, why in self.differs.items())
 
 
 @dataclass(frozen=True)
 class Arm:
-    """One side of a published comparison: which variants it means. Empty fields hold for any.
+    """One side of a published comparison: the variants that it refers to. Empty fields match any.
 
     `words` are the document's own. `settings`: knob -> value as text, "workers" for the number of loader workers, "strategy"
-    for the name of a strategy, and "devices" for its number of parts.
+    for the name of a strategy, "devices" for its number of parts, and "link" for what is between its hosts.
     """
 
     words: str
@@ -52,7 +63,7 @@ class Arm:
     settings: dict[str, str] = field(default_factory=dict)
 
     def joined(self, other: Arm) -> Arm:
-        """Return the arm with what another one adds or replaces."""
+        """Return this arm with the fields of another one added or replaced."""
         return Arm(
             " ".join(filter(None, (self.words, other.words))), other.framework or self.framework,
             other.mode or self.mode, {**self.settings, **other.settings},

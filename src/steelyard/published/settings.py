@@ -1,23 +1,23 @@
-"""The settings that stand behind a published value: of its machine, its network and its entry."""
+"""The settings of a published value: those of its machine, its network and its entry."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from steelyard.statistics.conditions import Conditions
+from steelyard.statistics.conditions import TF32, Conditions
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     from steelyard.published.documents import Document, Entry, Setup, Value
 
-PRECISIONS = ("float16", "bfloat16", "float32", "float64")
+PRECISIONS = ("float16", "bfloat16", TF32, "float32", "float64")
 
 
 def conditions(document: Document, entry: Entry, values: Sequence[Value]) -> tuple[Conditions, ...]:
     """Return the settings of a statement that follows from values of an entry: one for its cell or for every network it may mean.
 
-    A statement of no machine is a general one, without settings. `values`: one, or two that are compared.
+    A statement without a machine is general and has no settings. `values`: one, or two that are compared.
     """
     setups = _setups(document, entry, values)
     if not setups:
@@ -25,7 +25,7 @@ def conditions(document: Document, entry: Entry, values: Sequence[Value]) -> tup
     first = values[0]
     networks = document.networks(setups)
     cells: list[tuple[str, ...]] = [(cell,) for cell in first.all_cells or networks]
-    own = Conditions(batches=(first.batch,) if first.batch else (), optimizer=first.optimizer)
+    own = Conditions(batches=(first.batch,) if first.batch else first.batches, optimizer=first.optimizer)
     of_machine = _of_machine(setups)
     return tuple(
         own.over(entry.conditions).over(_of_network(document, setups, cell)).over(of_machine) for cell in cells or [()]
@@ -33,7 +33,7 @@ def conditions(document: Document, entry: Entry, values: Sequence[Value]) -> tup
 
 
 def of_document(document: Document, cells: Collection[str]) -> tuple[Conditions, ...]:
-    """Return the settings of each of these networks on each machine on which the document measured it."""
+    """Return the settings of these networks on every machine on which the document measured them."""
     return tuple(
         _of_network(document, [setup], (cell,)).over(_of_machine([setup]))
         for setup in document.setups
@@ -65,11 +65,12 @@ def _of_machine(setups: Sequence[Setup]) -> Conditions:
         device_names=" or ".join(dict.fromkeys(each.device_name for each in setups)),
         versions="; ".join(versions),
         precision=precisions.pop() if len(precisions) == 1 and precisions <= set(PRECISIONS) else "",
+        assumed=tuple(dict.fromkeys(name for each in setups for name in each.assumed)),
     )
 
 
 def _of_network(document: Document, setups: Sequence[Setup], cell: tuple[str, ...]) -> Conditions:
-    """Return what the tables [[conditions]] say of a network; a later table goes before an earlier one."""
+    """Return the settings of a network in the tables [[conditions]]. Later tables override earlier ones."""
     found = Conditions(cells=cell)
     for each in document.stated(setups):
         if not each.cells or set(each.cells) & set(cell):

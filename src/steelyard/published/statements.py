@@ -1,4 +1,4 @@
-"""Entries of documents -> statements about two sides, each ready to be held against a measured ratio."""
+"""Turn entries of documents into statements about two sides, which can be compared with measured ratios."""
 
 from __future__ import annotations
 
@@ -23,22 +23,24 @@ if TYPE_CHECKING:
 TIMES, RATES = ("s", "min", "h", "s/step"), ("images/s", "samples/s", "steps/s")
 # Names that documents use for every framework that they compare.
 ANY_FRAMEWORK = ("both", "not given")
+CELL = "cell"
 ONE_DEVICE = {STRATEGY: SINGLE, DEVICES: "1"}
-# How a bound is said, by its relation.
+# The words for a bound, by its relation.
 BOUNDS = {"<": "below", "<=": "up to", ">": "above"}
 OTHER_FORMULA = "another formula (ranks that exchange nothing instead of one device alone)"
 
 
 @dataclass(frozen=True)
 class Statement:
-    """What a document says of the ratio of two sides, in one cell (`workload:preset`; empty: in every one).
+    """A published statement about the ratio of two sides, in one cell (`workload:preset`; empty: in every cell).
 
-    Without a second side it is what the document says of a value of the first.
+    Without a second side, it is about a value of the first.
 
     `batch` and `optimizer` are those of the document, 0 and "" where it gives none. `remark` says how the number was read
     if it is not the printed one. `statistic`: of which of several measurements it is, such as `claims.MEAN`; empty: of each.
-    `claim` names what the document says; statements of several cells or frameworks may be one claim. `conditions`: under which
-    settings the document measured, by network; empty in older records. `differs`: what is measured otherwise in any case.
+    `claim`: the name of the document's claim, which several statements may share. `conditions`: under which
+    settings the document measured, by network; empty in older records. `differs`: what is always measured differently.
+    `unlike`: variants that stand for a side and are not the document's; their words say how they differ.
     """
 
     network: str
@@ -54,16 +56,17 @@ class Statement:
     claim: str = ""
     conditions: tuple[Conditions, ...] = ()
     differs: tuple[str, ...] = ()
+    unlike: tuple[Arm, ...] = ()
 
 
 def statements(held: Held, document: Document, entry: Entry) -> tuple[Statement, ...]:
-    """Return what an entry says of two sides. UserError: it speaks of something that is no framework and no arm."""
+    """Return the statements of an entry. UserError: it names something that is neither a framework nor an arm."""
     values = selected(held, entry)
     if held.levels:
         made = _levels(held, document, values)
     else:
         made = _compared(held, document, values) if held.compare else _stated(held, document, values)
-    return tuple(_with_settings(document, entry, *each) for each in made)
+    return tuple(replace(_with_settings(document, entry, *each), unlike=held.unlike) for each in made)
 
 
 def _with_settings(document: Document, entry: Entry, found: Statement, of: tuple[Value, ...]) -> Statement:
@@ -75,13 +78,24 @@ def _with_settings(document: Document, entry: Entry, found: Statement, of: tuple
 
 
 def selected(held: Held, entry: Entry) -> list[Value]:
-    """Return the values that have every coordinate of `where`."""
-    names = {"pass": "graph_pass"}
+    """Return the values that have every coordinate of `where`; one that holds for several cells if any of them is named."""
     return [
         value
         for value in entry.complete_values
-        if all(getattr(value, names.get(key, key)) in _listed(wanted) for key, wanted in held.where.items())
+        if all(_has(value, key, _listed(wanted)) for key, wanted in held.where.items())
     ]
+
+
+def _has(value: Value, key: str, allowed: list[Any]) -> bool:
+    if key == CELL and value.cells:
+        return bool(set(value.cells) & set(allowed))
+    return getattr(value, {"pass": "graph_pass"}.get(key, key)) in allowed
+
+
+def _cells(held: Held, value: Value) -> list[str]:
+    """Return the cells of a value that a table is held against: those that it names, or all."""
+    wanted = _listed(held.where.get(CELL, list(value.all_cells)))
+    return [cell for cell in value.all_cells if cell in wanted]
 
 
 def _listed(wanted: Any) -> list[Any]:
@@ -89,14 +103,14 @@ def _listed(wanted: Any) -> list[Any]:
 
 
 def is_meant(held: Held, value: Value) -> bool:
-    """Return whether a value is of what was measured: scores of scores, and all else of times and the like."""
+    """Return whether a value fits the measured quantity: scores fit scores, everything else fits times and the like."""
     return (value.quantity in scores.OF_DOCUMENTS) == (held.quantity in scores.QUANTITIES)
 
 
 def claim_of(value: Value) -> Claim | None:
-    """Return what a value says of a ratio; a doubtful one by what follows from the document's own numbers.
+    """Return the claim of a value about a ratio. A doubtful value is replaced by what follows from the document's own numbers.
 
-    A number that is of no single cell, such as a mean over networks, cannot be held against one.
+    A number that belongs to no single cell, such as a mean over networks, cannot be compared with one.
     """
     number = value.recomputed if value.doubtful else value.value
     said = claim(value.quantity, value.relation, _is_ordered(value), number, value.low, value.high)
@@ -104,30 +118,30 @@ def claim_of(value: Value) -> Claim | None:
 
 
 def level_of(value: Value) -> Claim | None:
-    """Return what a value says of the same value of a cell; None if it names no cell, such as a mean over networks."""
+    """Return the claim of a value about the same value of a cell; None if it names no cell, such as a mean over networks."""
     return level(value.relation, value.value, value.low, value.high) if value.all_cells else None
 
 
 def _levels(held: Held, document: Document, values: list[Value]) -> Iterator[tuple[Statement, tuple[Value, ...]]]:
-    """Yield a statement for every value in every cell; one that names no framework is of all that the document compares."""
+    """Yield a statement for every value in every cell. A value without a framework belongs to all that the document compares."""
     for value in values:
         said = level_of(value)
         if not said:
             continue
         for framework in document.compares if value.framework in ("", *ANY_FRAMEWORK) else (value.framework,):
             side = _all(held, document, [framework, value.mode, value.strategy])
-            for cell in value.all_cells:
+            for cell in _cells(held, value):
                 found = Statement(value.network, cell, value.batch, value.optimizer, side, None, said, printed(value))
                 yield found, (value,)
 
 
 def _is_ordered(value: Value) -> bool:
-    """Return whether the first side is said to be better: a difference alone does not say so."""
+    """Return whether the first side is claimed to be better, which a difference alone does not claim."""
     return bool(value.faster) or value.quantity != "difference"
 
 
 def _stated(held: Held, document: Document, values: list[Value]) -> Iterator[tuple[Statement, tuple[Value, ...]]]:
-    """Yield the statements of values that each speak of two sides."""
+    """Yield the statements of values about two sides."""
     for value in values:
         said = claim_of(value) if is_meant(held, value) else None
         if not said:
@@ -139,7 +153,7 @@ def _stated(held: Held, document: Document, values: list[Value]) -> Iterator[tup
                 first, second = second, first
             remark = "the framework is not given" if value.framework == "not given" else ""
             remark = f"recomputed, printed {value.printed}" if value.doubtful else remark
-            for cell in value.all_cells or ("",):
+            for cell in _cells(held, value) or ("",):
                 found = Statement(
                     value.network, cell, value.batch, value.optimizer, first, second,
                     said.turned() if said.is_reversed else said, printed(value), remark, value.statistic, differs=differs,
@@ -166,9 +180,9 @@ def printed(value: Value) -> str:
 
 
 def _sides(held: Held, document: Document, value: Value) -> tuple[Arm, Arm]:
-    """Return both sides of a value. What the second does not name, a framework or a mode, is that of the first.
+    """Return both sides of a value. If the second names no framework or mode, it has that of the first.
 
-    A value that names no side is of the first two frameworks that the document compares.
+    A value that names no side belongs to the first two frameworks that the document compares.
     """
     if not (value.framework or value.faster or value.against):
         value = replace(value, framework=document.compares[0], against=document.compares[1])
@@ -206,7 +220,7 @@ def _all(held: Held, document: Document, words: list[str]) -> Arm:
 
 
 def _arm(held: Held, document: Document, word: str) -> Arm:
-    """Return what a word of the document means here. UserError: nothing says so."""
+    """Return the variant that a word of the document refers to. UserError: no arm defines it."""
     if word in held.arms:
         return arm(word, held.arms[word])
     if word in document.compares:
@@ -216,7 +230,7 @@ def _arm(held: Held, document: Document, word: str) -> Arm:
 
 
 def _compared(held: Held, document: Document, values: list[Value]) -> Iterator[tuple[Statement, tuple[Value, ...]]]:
-    """Yield a statement for every two values that differ in the two words alone."""
+    """Yield a statement for every two values that differ only in the two words."""
     ones, others = ([_without_word(value, word) for value in values] for word in held.compare)
     for (one, rest), (other, other_rest) in itertools.product(
         zip(values, ones, strict=True), zip(values, others, strict=True)
@@ -236,7 +250,7 @@ def _compared(held: Held, document: Document, values: list[Value]) -> Iterator[t
         texts = [printed(one), printed(other)]
         if ratio < 1:
             first, second, ratio, texts = second, first, 1 / ratio, texts[::-1]
-        for cell in one.all_cells or ("",):
+        for cell in _cells(held, one) or ("",):
             said = Claim(ratio, ratio, ordered=True)
             found = Statement(one.network, cell, one.batch, one.optimizer, first, second, said, " against ".join(texts))
             yield found, (one, other)
@@ -252,7 +266,7 @@ def _ratio(one: Value, other: Value) -> float | None:
 
 
 def _without_word(value: Value, text: str) -> dict[str, Any] | None:
-    """Return everything that tells a value apart but a word, or several; None if it does not have them."""
+    """Return the other coordinates of a value, without one or several words; None if it does not have these words."""
     names = ("framework", "mode", "strategy")
     places = [name for name in names if getattr(value, name) == text]
     if not places and all(any(getattr(value, name) == word for name in names) for word in text.split()):

@@ -1,1 +1,1 @@
-"""What the studies redo of the documents: which items can get a word, on which machine, and the tables of the documentation."""
+"""The items of documents that the studies redo: which can get a judgement, on which machine, and the documentation's tables."""

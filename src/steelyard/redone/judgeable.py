@@ -1,4 +1,4 @@
-"""Which items of documents a study can give a word on: by the plans of its sizes, before anything is measured."""
+"""The items of documents that a study can judge, according to the plans of its sizes, before anything is measured."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from steelyard.errors import UserError
+from steelyard.host import links
 from steelyard.plan import resolve, studies
 from steelyard.plan.options import Options
 from steelyard.plan.run_plan import PASSES
@@ -27,24 +28,25 @@ if TYPE_CHECKING:
 
     from steelyard.plan.run_plan import Group, RunPlan
     from steelyard.published.gathering import PublishedTable
+    from steelyard.report.beside import Row
     from steelyard_worker.case import Case
 
 PUBLISHED, SMALL = "P", ("C", "Q")
 DEVICES = ("cuda", "ascend", "cpu")
-# Of every pair: which word it is does not matter, only that there is one.
+# A ratio for every pair: only whether there is a judgement matters, not which.
 SOME_RATIO, SOME_LEVEL = Ratio(1.0, 0.9, 1.1, LEAST_SEEDS), Level(1.0, 0.9, 1.1, LEAST_SEEDS)
 TIMES_OF_EPOCHS = {each.name for each in OF_EPOCHS} - {EVALUATION_TIME.name}
 
 
 @cache
 def at_published_size() -> frozenset[str]:
-    """Return the entries that can get a word at the published size, on the kind of device of their document."""
+    """Return the entries that can be judged at the published size, on the kind of device of their document."""
     return _entries([PUBLISHED], DEVICES)
 
 
 @cache
 def on_a_small_machine() -> frozenset[str]:
-    """Return the entries that can get a word at the sizes for two cores, on a CPU."""
+    """Return the entries that can be judged at the sizes for two cores, on a CPU."""
     return _entries(SMALL, ["cpu"])
 
 
@@ -72,20 +74,26 @@ def _with_sources(entries: Iterable[str]) -> frozenset[str]:
 
 
 def _judgeable(study: str, size: str, device: str) -> set[str]:
-    """Return the entries that get a word in a run of a study in which everything works; none if it has no framework there."""
+    """Return the entries that a run of a study judges if everything works; none if no framework of it runs there."""
     try:
-        plan = resolve.plan(Options(study=study, size=size, device=device))
+        found = planned_rows(study, size, device)
     except UserError:
         return set()
-    return {
-        table.entry
-        for table in plan.published.tables
-        if any(row.judgement for row in beside(table, _groups(plan, table)))
-    }
+    return {table.entry for table, rows in found if any(row.judgement for row in rows)}
+
+
+def planned_rows(study: str, size: str, device: str = "") -> list[tuple[PublishedTable, tuple[Row, ...]]]:
+    """Return what a study is held against, each with the rows of a run in which everything works; which word they have is chance.
+
+    `device`: empty for those of the study. UserError: no framework of the study runs there.
+    """
+    with links.assumed():
+        plan = resolve.plan(Options(study=study, size=size, device=device))
+    return [(table, beside(table, _groups(plan, table))) for table in plan.published.tables]
 
 
 def _groups(plan: RunPlan, table: PublishedTable) -> list[MeasuredGroup]:
-    """Return the groups of a plan that will have the quantity of a table, as if all of it had been measured."""
+    """Return the groups of a plan that have the quantity of a table, as if everything had been measured."""
     quantity = table.quantity
     able = [group for group in plan.groups if group.protocol.rounds_max > 1 and _has(plan, group, quantity)]
     if quantity in SCORES:
@@ -132,13 +140,13 @@ def _singles(group: Group, among: Sequence[Group]) -> list[MeasuredArm]:
 
 
 def _but(case: Case) -> tuple[object, ...]:
-    """Return what has to be equal in two groups of which only the batch differs."""
+    """Return the settings that are equal in two groups that differ only in the batch."""
     sizes = {name: value for name, value in case.sizes.items() if name != "batch"}
     return case.workload, case.preset, sizes, case.data, case.task, case.settings.device, case.settings.precision
 
 
 def _passes(group: Group, table: PublishedTable) -> list[MeasuredArm]:
-    """Return a variant for every choice of passes that documents speak of: counting a graph tries them all."""
+    """Return a variant for every set of passes that documents mention: counting a graph tries them all."""
     sides = [side for each in table.statements for side in (each.first, each.second) if side]
     choices = dict.fromkeys(side.settings[PASSES] for side in sides if PASSES in side.settings)
     arms = [arm for arm in _arms(group) if PASSES in arm.settings][:1]
@@ -148,6 +156,6 @@ def _passes(group: Group, table: PublishedTable) -> list[MeasuredArm]:
 
 
 def _seeds(group: Group, among: Sequence[Group]) -> set[int]:
-    """Return the seeds of the groups that differ from one in their seed alone."""
+    """Return the seeds of the groups that differ from one group only in their seed."""
     wanted = [replace(case, seed=0) for case in group.cases]
     return {other.cases[0].seed for other in among if [replace(case, seed=0) for case in other.cases] == wanted}

@@ -1,4 +1,4 @@
-"""Which study redoes which item of which document and how, or why none does: the tables in README.md and docs/published.md."""
+"""The tables in docs/published.md: which study redoes which item of a document and how, or why none does."""
 
 import sys
 from collections import Counter
@@ -15,7 +15,7 @@ BEGIN, END = "<!-- {}: begin -->", "<!-- {}: end -->"
 
 
 def summary() -> str:
-    """Return the table of the README: a row for each document, and one for all."""
+    """Return the table of all documents: a row for each document, and one for all."""
     lines = [
         "| document | items | judged at size P | judged on two cores | shown | not redone | studies |",
         "|---|---:|---:|---:|---:|---:|---|",
@@ -43,7 +43,7 @@ def counts(document: Document) -> Counter[str]:
 
 
 def state(document: Document, entry: Entry) -> tuple[str, str]:
-    """Return whether an item is judged, shown or not redone, and why in a sentence; empty where that is plain."""
+    """Return whether an item is judged, shown or not redone, and a sentence with the reason; empty if none is needed."""
     name = f"{document.short}:{entry.id}"
     if entry.not_redone:
         return NOT_REDONE, entry.not_redone
@@ -85,7 +85,7 @@ def _how(document: Document, entry: Entry) -> str:
 
 
 def _items(document: Document) -> list[Entry]:
-    """Return what the document itself holds: not what we computed from it."""
+    """Return the document's own entries, without those that were computed from them."""
     return [entry for entry in document.entries if entry.kind != "derived"]
 
 
@@ -96,7 +96,7 @@ def _redone(entry: Entry) -> str:
 
 
 def _study(name: str, reasons: bool = False) -> str:
-    """Return the name of a study, and if this version does not offer it, that and why."""
+    """Return the name of a study, with a note if this version does not offer it."""
     if name in studies.offered():
         return f"`{name}`"
     later = study_notes()[1][name].later

@@ -6,13 +6,13 @@ from steelyard.errors import UserError
 from steelyard.files import atomic, within
 from steelyard.report import comparing, model
 from steelyard.report.model import View
-from steelyard.results import record, round_results, searched, trials
+from steelyard.results import record, repeated, round_results, searched, trials
 from steelyard.results.quantities import STEP_TIME, Quantity
 from steelyard.results.searched import Searched
 
 
 def view(folder: Path, quantity: Quantity = STEP_TIME) -> View:
-    """Return what is to be shown of a run, ranked by a quantity; a function of the run folder alone.
+    """Return the contents of a run's report, ranked by a quantity; they depend on the run folder alone.
 
     Trials, notes on rounds and the record of a search that are damaged are left out, with a warning. UserError: run.json or
     certificates.json is damaged.
@@ -29,10 +29,12 @@ def view(folder: Path, quantity: Quantity = STEP_TIME) -> View:
     found, damaged = trials.read_all(folder)
     disturbances, wrong = record.read_rounds(folder)
     tried = _searched(folder, damaged)
+    cases = {group.name: [case.id for case in group.cases] for group in plan.groups}
     source = model.Source(
         name=folder.name, plan=plan, record=known, results=round_results.collect(found, certificates),
         certificates=certificates, quantity=quantity,
         disturbances=tuple(disturbances), folder=folder,
+        repeated=repeated.only_for_standstill(disturbances, found, cases),
     )  # fmt: skip
     comparisons = tuple(comparing.compare(source, each) for each in plan.groups if each.cases[0].task in quantity.tasks)
     reasons = warnings.find(comparisons, tuple(disturbances), source, [*damaged, *wrong])
@@ -41,11 +43,12 @@ def view(folder: Path, quantity: Quantity = STEP_TIME) -> View:
     redone = published.tables(source, comparisons)
     return model.View(
         folder.name, folder, known, quantity, comparisons, missing, tuple(disturbances), reasons, redone, tried,
+        source.repeated,
     )  # fmt: skip
 
 
 def _searched(folder: Path, damaged: list[str]) -> Searched | None:
-    """Return what was tried before the rounds; a file that is damaged is named in `damaged`."""
+    """Return the settings that a search tried before the rounds. A damaged file is reported in `damaged`."""
     try:
         return searched.read(folder)
     except UserError as error:

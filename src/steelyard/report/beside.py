@@ -1,4 +1,4 @@
-"""Published ratios beside measured ones: which measured pairs a statement means, and whether they agree. Pure."""
+"""Published and measured ratios: which measured pairs a statement refers to, and whether both agree. Pure functions."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ JUDGEMENTS: tuple[Judgement, ...] = get_args(Judgement)
 
 @dataclass(frozen=True)
 class MeasuredArm:
-    """One measured variant. `settings`: its knobs as text, "workers", "strategy" and "devices" (the parts of the strategy).
+    """One measured variant. `settings`: its knobs as text, "workers", "strategy", "devices" (the parts of the strategy) and
+    "link" (what is between its hosts; empty on one).
 
     `value`: its mean as text; empty without any. `level`: the mean as a number with its interval, of a quantity of which
     documents give values. `reason` says why it is in no verdict; empty if it is in one.
@@ -43,12 +44,12 @@ class MeasuredArm:
 
 @dataclass(frozen=True)
 class MeasuredGroup:
-    """What was measured of one group in one quantity. `cell`: the published workload:preset that it is or stands for.
+    """The measurements of one group in one quantity. `cell`: the published workload:preset that the group is or represents.
 
-    `ratio` returns the ratio of two arms, above 1 where the first is better, None without a verdict. `missing`: framework ->
-    why it was not measured. `no_ratio`: why two arms without a reason of their own have no ratio. `conditions`: the settings that
-    it was measured with, `replaced` the preset's values of the sizes that are others here. `scores`: whether what trainings
-    reached is compared, and not their times.
+    `ratio` returns the ratio of two variants, above 1 where the first is better, None without a verdict. `missing`: framework ->
+    why it was not measured. `no_ratio`: why two variants have no ratio if neither has a reason. `conditions`: the settings that
+    it was measured with, `replaced`: the preset's values of the sizes that were changed. `scores`: whether the scores of
+    trainings are compared, and not their times.
     """
 
     name: str
@@ -67,10 +68,10 @@ class MeasuredGroup:
 
 @dataclass(frozen=True)
 class Row:
-    """One statement beside one measured pair. `measured` and `judgement` are empty where `reason` says why.
+    """One statement with one measured pair. `measured` and `judgement` are empty where `reason` says why.
 
-    `sides`: the names of both, or of the one whose value it is; `values`: the measured means of both as text. `published` and
-    `here`: the settings of the document and of this run. `differences`: what differs between them, so that there is no word.
+    `sides`: the names of both variants, or of the single one; `values`: their measured means as text. `published` and
+    `here`: the settings of the document and of this run. `differences`: the settings that differ, which rules out a judgement.
     """
 
     statement: Statement
@@ -94,7 +95,7 @@ class Row:
 def beside(
     table: PublishedTable, groups: Iterable[MeasuredGroup], absent: Mapping[str, str] | None = None
 ) -> tuple[Row, ...]:
-    """Return a row for every statement of an entry and every measured pair that it means; one with the reason if none is.
+    """Return a row for every statement and every measured pair that it refers to; without a pair, one row with the reason.
 
     `absent`: workload:preset -> why nothing of it was measured.
     """
@@ -103,13 +104,13 @@ def beside(
 
 
 def count(rows: Iterable[Row]) -> dict[Judgement | None, int]:
-    """Return how many claims have each judgement, in their usual order; None: their rows contradict each other."""
+    """Return {judgement: number of claims} in the usual order; the key None counts claims whose rows contradict each other."""
     found = Counter(of_claim([row.judgement for row in each if row.judgement]) for each in claims(rows).values())
     return {judgement: found[judgement] for judgement in (*JUDGEMENTS, None)}
 
 
 def claims(rows: Iterable[Row]) -> dict[str, list[Row]]:
-    """Return the rows with a judgement by the claim of a document that they belong to; in older records every row is one."""
+    """Return the judged rows, grouped by the document's claim. In older records every row is a claim of its own."""
     found: dict[str, list[Row]] = {}
     for place, row in enumerate(rows):
         if row.judgement:
@@ -118,29 +119,30 @@ def claims(rows: Iterable[Row]) -> dict[str, list[Row]]:
 
 
 def under(statement: Statement, group: MeasuredGroup) -> Conditions | None:
-    """Return the settings of a document for what a group measured; None where its record does not have them.
+    """Return the document's settings for the network of a group; None where the record lacks them.
 
-    Where the document did not measure such a network, they are those that all its networks have in common.
+    If the document did not measure such a network, the settings that all of its networks share.
     """
     fitting = (each for each in statement.conditions if not each.cells or group.cell in each.cells)
     return next(fitting, statement.conditions[0] if statement.conditions else None)
 
 
-def _with_settings(row: Row, group: MeasuredGroup, parts: int) -> Row:
-    """Return a row with the settings of both, and without a judgement where they differ."""
+def _with_settings(row: Row, group: MeasuredGroup, *arms: MeasuredArm) -> Row:
+    """Return a row of these variants with the settings of document and run, and without a judgement where they differ."""
     said, statement = under(row.statement, group), row.statement
     if said and said.cells and group.cell not in said.cells:
         found: tuple[str, ...] = (NOT_THE_DOCUMENTS,)
     else:
-        found = differences(said, group.conditions, parts, dict(group.replaced), group.scores)
-    found = (*found, *statement.differs)
+        found = differences(said, group.conditions, parts_of(*arms), dict(group.replaced), group.scores)
+    unlike = [each.words for each in statement.unlike if any(means(each, arm) for arm in arms)]
+    found = (*found, *statement.differs, *unlike)
     return replace(
         row, published=said, here=group.conditions, differences=found, judgement=None if found else row.judgement
     )
 
 
 def parts_of(*arms: MeasuredArm) -> int:
-    """Return the devices or ranks that the largest of some variants uses."""
+    """Return the largest number of devices or ranks among some variants."""
     return max(int(arm.settings.get("devices", "1")) for arm in arms)
 
 
@@ -168,9 +170,9 @@ def _rows(statement: Statement, groups: list[MeasuredGroup], absent: Mapping[str
 
 
 def _over_batches(statement: Statement, rows: list[Row]) -> Iterator[Row]:
-    """Yield one row for every two sides: the document's statistic of their ratios at all batches.
+    """Yield one row for every pair of sides: the document's statistic (mean or maximum) over their ratios at all batches.
 
-    The interval of a mean or maximum has the means or maxima of the ends. It misses the truth at most as often as any of the
+    The ends of the interval are the mean or maximum of the ends at all batches. It misses the truth no more often than any of the
     intervals does.
     """
     words, combine = statement.statistic, OVER_BATCHES[statement.statistic]
@@ -196,14 +198,14 @@ def _over_batches(statement: Statement, rows: list[Row]) -> Iterator[Row]:
 
 
 def _batches_missing(rows: list[Row]) -> list[str]:
-    """Return that not every batch of the document was measured, of which it states a mean or a maximum."""
+    """Return which batches of the document's mean or maximum were not measured; empty if all were."""
     wanted = {batch for row in rows if row.published for batch in row.published.batches}
     missing = sorted(wanted - {row.batch for row in rows})
     return [f"without batch {listed([str(each) for each in missing])}"] if missing else []
 
 
 def _found(statement: Statement, group: MeasuredGroup) -> Iterator[Row]:
-    """Yield a row for every pair of arms that a statement means, or for every arm where it has one side only."""
+    """Yield a row for every pair of variants that a statement refers to, or for every variant if it has only one side."""
     firsts = [arm for arm in group.arms if means(statement.first, arm)]
     if statement.second:
         seconds = [arm for arm in group.arms if means(statement.second, arm)]
@@ -212,7 +214,7 @@ def _found(statement: Statement, group: MeasuredGroup) -> Iterator[Row]:
     for arm in firsts:
         judgement = judge_level(statement.said, arm.level) if arm.level else None
         row = Row(statement, (arm.title,), group.name, group.batch, (arm.value,), arm.level, judgement, arm.reason)
-        yield _with_settings(row, group, parts_of(arm))
+        yield _with_settings(row, group, arm)
 
 
 def _pairs(
@@ -226,11 +228,11 @@ def _pairs(
         reason = "" if measured else first.reason or second.reason or group.no_ratio
         judgement = judge(statement.said, measured) if measured else None
         row = Row(statement, sides, group.name, group.batch, values, measured, judgement, reason)
-        yield _with_settings(row, group, parts_of(first, second))
+        yield _with_settings(row, group, first, second)
 
 
 def means(side: Arm, arm: MeasuredArm) -> bool:
-    """Return whether a side of a published comparison means a measured variant."""
+    """Return whether a side of a published comparison refers to a measured variant."""
     return (
         side.framework in ("", arm.framework)
         and side.mode in ("", arm.mode)
@@ -239,15 +241,16 @@ def means(side: Arm, arm: MeasuredArm) -> bool:
 
 
 def _alike_otherwise(statement: Statement, second_side: Arm, first: MeasuredArm, second: MeasuredArm) -> bool:
-    """Return whether two variants of one framework are equal in all that the statement does not name.
+    """Return whether two variants of one framework are equal in every setting that the statement does not name.
 
-    Variants of two frameworks have other modes and knobs; they need as many loader workers, and the same strategy.
+    Variants of different frameworks may differ in modes and knobs, but not in loader workers, strategy, or the link between the
+    hosts.
     """
     named = statement.first.settings.keys() | second_side.settings.keys()
     if not _on_as_many_devices(first, second):
         return False
     if first.framework != second.framework:
-        names = {"workers", "strategy"} - named
+        names = {"workers", "strategy", "link"} - named
     elif not (statement.first.mode or second_side.mode) and first.mode != second.mode:
         return False
     else:
@@ -256,13 +259,13 @@ def _alike_otherwise(statement: Statement, second_side: Arm, first: MeasuredArm,
 
 
 def _on_as_many_devices(first: MeasuredArm, second: MeasuredArm) -> bool:
-    """Return whether two variants use as many devices, or one of them is a single process, beside which any number may stand."""
+    """Return whether two variants use the same number of devices, or one of them is a single process."""
     numbers = {arm.settings.get("devices", "1") for arm in (first, second)}
     return len(numbers) == 1 or "1" in numbers
 
 
 def _missing(side: Arm, group: MeasuredGroup) -> str:
-    """Return why a group has no variant that a side means; empty if it has one."""
+    """Return why a group has no variant for a side; empty if it has one."""
     if any(means(side, arm) for arm in group.arms):
         return ""
     if "strategy" in side.settings and any(arm.framework == side.framework for arm in group.arms):

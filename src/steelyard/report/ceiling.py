@@ -28,7 +28,7 @@ HEADLINES = {
 }
 REST = "Most of the time goes elsewhere: `steelyard explain` shows where."
 HALF = 0.5
-"""A contender that reaches less of its limit spends most of its time on something else."""
+"""Below this share of its limit, a contender spends most of its time on something else."""
 NO_METER = "Energy: this machine has no meter that can be read."
 MARGIN = 8.0
 """The horizontal axis goes beyond its outermost points by this factor."""
@@ -68,7 +68,7 @@ COLUMNS: tuple[tuple[str, Cell, str], ...] = (
 
 @dataclass(frozen=True)
 class Ceiling:
-    """The section: `headline` and `limits` only where both limits are known, and equal for all contenders."""
+    """The section. `headline` and `limits` are empty unless both limits are known and equal for all contenders."""
 
     headline: str
     sentences: list[str]
@@ -81,9 +81,9 @@ class Ceiling:
 
 
 def section(comparison: Comparison, styles: dict[str, Style]) -> Ceiling | None:
-    """Return what a group's processes used of the machine; None where nothing was measured.
+    """Return the section on how much of the machine a group's processes used; None where nothing was measured.
 
-    It is left out where a quantity is ranked that has one value per process: it is about the time of steps.
+    None also where the ranked quantity has one value per process, because the section is about the time of steps.
     """
     if comparison.quantity.per_process:
         return None
@@ -120,7 +120,7 @@ def _limits(comparison: Comparison, speed: Speed) -> Limits | None:
 
 
 def _headline(measured: list[Contender], source: str, limits: Limits) -> str:
-    """Return what bounds the network, and who comes closest to it."""
+    """Return which limit bounds the network, and which contender comes closest to it."""
     valid = [each for each in measured if each.proof.state == "certified" and not each.above_peak]
     of_memory = limits.bound == MEMORY
     first = HEADLINES[limits.bound]
@@ -140,7 +140,7 @@ def _headline(measured: list[Contender], source: str, limits: Limits) -> str:
 
 
 def _work(limits: Limits, comparison: Comparison) -> list[str]:
-    """Return what a step needs, and which of the machine's limits that meets first."""
+    """Return the arithmetic and the bytes of a step, and which limit of the machine they reach first."""
     step, threads = said("{a_step}", comparison.task), comparison.threads
     with_threads = f"{threads} {'thread' if threads == 1 else 'threads'}"
     needs = (
@@ -168,7 +168,7 @@ def _work(limits: Limits, comparison: Comparison) -> list[str]:
 
 
 def _above(measured: list[Contender], source: str, limits: Limits | None) -> list[str]:
-    """Return why shares are above 100 %, for those that are."""
+    """Return the explanation of shares above 100 %; empty if there are none."""
     speeds = {each.title: each.speeds[source] for each in measured}
     reasons = {
         "share_of_peak": "of the matrix product: libraries may be faster than NumPy's, and convolutions may multiply less often",
@@ -185,7 +185,7 @@ def _above(measured: list[Contender], source: str, limits: Limits | None) -> lis
 
 
 def _meters(measured: list[Contender]) -> list[str]:
-    """Return which meters counted the energy; they count more than the process."""
+    """Return a note on the energy meters and what they include, or why there is no energy; empty without a record of meters."""
     read = [found for each in measured for trial in each.trials if (found := utilisation.meters(trial)) is not None]
     meters = sorted(set().union(*read))
     if not meters:

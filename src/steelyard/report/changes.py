@@ -1,4 +1,4 @@
-"""What differs between two contenders besides their values: machine, packages, settings, and where the time goes."""
+"""The differences between two contenders apart from their results: machine, packages, settings, and classes of operations."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from steelyard.statistics.sentences import listed
 
 RUN, MACHINE, PACKAGE, LIBRARY, SETTING = "run", "machine", "package", "library", "setting"
 COMMON, OWN = (RUN, MACHINE), (PACKAGE, LIBRARY, SETTING)
-"""Kinds of facts that all contenders of a run share, and those of one."""
+"""The kinds of facts that all contenders of a run share, and the kinds that belong to one contender."""
 HEADINGS = {
     RUN: "Runs", MACHINE: "Machine", PACKAGE: "Packages", LIBRARY: "Libraries, by the framework's account",
     SETTING: "Settings as read back",
@@ -27,14 +27,14 @@ EXPLAINED = ("step time", "throughput")
 """The quantities whose change the classes of operations explain."""
 
 Facts = dict[tuple[str, str], Any]
-"""What a run records of a contender's surroundings, by kind and name."""
+"""The recorded facts about a contender and its machine: {kind: {name: value}}."""
 
 
 @dataclass(frozen=True)
 class Difference:
-    """One recorded fact that differs between A and B; None where one has no such fact. `kind`: a key of HEADINGS.
+    """One recorded fact that differs between A and B; None where a side lacks the fact. `kind`: a key of HEADINGS.
 
-    Of two lists, `a` and `b` are the elements that only the one has.
+    If the fact is a list, `a` and `b` are the elements that the other side lacks.
     """
 
     kind: str
@@ -54,9 +54,9 @@ class Moved:
 
 @dataclass(frozen=True)
 class Cause:
-    """Which classes of operations take another time in A than in B, in their order; none where that is not known.
+    """The classes of operations whose times differ between A and B, in their usual order; empty where no profile tells.
 
-    `sentence` names those that matter, with its doubts, or says why nothing is known.
+    `sentence` names the classes that matter and the reasons for doubt, or says why nothing is known.
     """
 
     classes: tuple[Moved, ...] = ()
@@ -82,7 +82,7 @@ def _differing(left: Facts, right: Facts) -> tuple[Difference, ...]:
 
 
 def sentences(found: Sequence[Difference], kinds: Sequence[str]) -> list[str]:
-    """Return a sentence for each of these kinds that has differences, from B to A."""
+    """Return one sentence for every kind that has differences, from B to A."""
     said_of = []
     for kind in kinds:
         names = [change(each) for each in found if each.kind == kind]
@@ -182,14 +182,14 @@ def _not_known(missing: Sequence[tuple[View, Contender]]) -> str:
 
 
 def _of_times(quantity: Quantity, ratio: Ratio | None) -> tuple[float, float] | None:
-    """Return the interval of the time after over the time before."""
+    """Return the interval of the ratio of times, after / before."""
     if ratio is None:
         return None
     return (1 / ratio.high, 1 / ratio.low) if quantity.more_is_better else (ratio.low, ratio.high)
 
 
 def _doubts(old: Explained, new: Explained, same_machine: bool, measured: tuple[float, float] | None) -> Iterator[str]:
-    """Yield why two profiles may not explain what was measured. `measured`: interval of time after over time before."""
+    """Yield reasons why two profiles may not explain the measured change. `measured`: interval of the ratio after / before."""
     if not same_machine:
         yield "The profiles are of different machines, so the difference may be that of the machines."
     slowed = [

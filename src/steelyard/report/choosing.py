@@ -32,7 +32,7 @@ WEIGHED = (
 
 @dataclass(frozen=True)
 class Section:
-    """What is shown: (goal or condition, sentence) pairs, the table, and the trade-offs; `found` holds the values."""
+    """The contents: (goal or condition, sentence) pairs, the table, and the trade-offs. `found` has the values."""
 
     found: Answers
     answers: list[tuple[str, str]]
@@ -45,7 +45,7 @@ class Section:
 def section(
     comparison: Comparison, among: Sequence[Comparison], styles: Mapping[str, Style], wishes: Wishes = NONE
 ) -> Section | None:
-    """Return the section of a comparison; None where nothing can be chosen from. `among`: every comparison of the run."""
+    """Return the section of a comparison; None where there is nothing to choose from. `among`: all comparisons of the run."""
     found = choices.answers(comparison, among, wishes)
     if found is None:
         return None
@@ -112,7 +112,7 @@ def _label(found: Choice, wishes: Wishes) -> str:
 
 
 def _overview(found: Answers) -> tuple[list[str], list[list[str]]]:
-    """Return the probability of each contender for each goal."""
+    """Return the table of probabilities: a row for every contender, a column for every goal."""
     made = [each for each, _ in found.choices if each.probabilities]
     keys = dict.fromkeys(key for each in made for key in each.ranking.order)
     headings = ["probability of being the best", *(each.goals[0] for each in made)]
@@ -120,7 +120,7 @@ def _overview(found: Answers) -> tuple[list[str], list[list[str]]]:
 
 
 def _weighed(made: Choice, found: Answers) -> tuple[list[str], list[list[str]]]:
-    """Return the ranking by several goals: probability, and the cost in each goal over that of the best one."""
+    """Return the table of a ranking by several goals: probability, and for every goal the cost relative to the best contender."""
     rows = [
         [
             found.names[key],

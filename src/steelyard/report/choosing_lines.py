@@ -15,7 +15,7 @@ from steelyard.report.terminal import case_name, finite, length_of_job
 
 
 def show(found: View, wishes: Wishes, as_json: bool = False) -> bool:
-    """Print what to choose in every comparison of a run, or why nothing can be; returns whether a choice was made or refused."""
+    """Print what to choose in every comparison of a run, or why that is impossible. Return whether any has an answer."""
     style = styles(found.comparisons)
     made = [(each, choosing.section(each, found.comparisons, style, wishes)) for each in found.comparisons]
     sections = [(comparison, section) for comparison, section in made if section]

@@ -31,7 +31,7 @@ NARROW = 80
 class Column:
     """`width`: the smallest terminal width in characters that shows the column; 0: only the page shows it, and not on paper.
 
-    `quantity`: the name of the quantity in the column, if it can be ranked by. `per_input`: whether it depends on the input.
+    `quantity`: the name of the column's quantity, if it can be ranked. `per_input`: whether it depends on the input.
     `tasks`: those that have the column.
     """
 
@@ -103,7 +103,7 @@ LARGEST = Column(
 
 
 def of_task(task: str) -> list[Column]:
-    """Return the columns of a task, in its words."""
+    """Return the columns of a task, worded for it."""
     return [
         replace(each, heading=said(each.heading, task), help=said(each.help, task))
         for each in COLUMNS
@@ -125,7 +125,7 @@ EPOCHS = (
         "Mean time to apply the network to the test split; of several evaluations, without the first, which may compile.",
     ),
 )  # fmt: skip
-"""The columns of a table of their own, for processes that train whole epochs; evaluations are part of none of the first four."""
+"""The columns of the table of whole epochs. The first four contain no evaluation."""
 SHAPES = (
     Column(
         "shapes in epoch 1", lambda _, x, _s: formatting.shapes(x, 1, "shapes"), 94,
@@ -136,7 +136,7 @@ SHAPES = (
         "Shapes of the batches of the second epoch that the first did not have.",
     ),
 )  # fmt: skip
-"""Further columns of that table where every batch is cut to its own longest sample."""
+"""Additional columns of that table if every batch is cut to its own longest sample."""
 
 
 def of_epochs(case: Case) -> tuple[Column, ...]:
@@ -151,7 +151,7 @@ def of_phases(task: str) -> list[Column]:
 
 
 def own(quantity: Quantity, task: str) -> Column:
-    """Return the column that shows a quantity where something else is ranked."""
+    """Return the column that shows a quantity by which the table is not ranked."""
     return next(
         column for column in (*of_task(task), LARGEST, *EPOCHS, *of_phases(task)) if column.quantity == quantity.name
     )
@@ -163,7 +163,7 @@ def mean_heading(quantity: Quantity, task: str) -> str:
 
 
 def ranked_by(quantity: Quantity, task: str) -> list[Column]:
-    """Return the columns of a ranking: the quantity's mean, its ratio to the best, and everything else."""
+    """Return the columns of a ranking: the quantity's mean, its ratio to the best, then the other columns."""
     quantity = in_task(quantity, task)
     divisor = formatting.of_the_best(quantity, "certified contender")
     ratio = f"{formatting.capitalised(quantity.label)} divided by {divisor}, from the rounds that both finished."

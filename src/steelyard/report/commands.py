@@ -1,4 +1,4 @@
-"""The commands that a report tells its reader to type: continue a run, or start one like it with more rounds."""
+"""The commands that a report recommends: continue a run, or start a similar one with more rounds."""
 
 import shlex
 from collections.abc import Mapping
@@ -8,9 +8,9 @@ from pathlib import Path
 from steelyard.files import paths
 from steelyard.results.record import RunRecord
 
-# Arguments of `steelyard run` with a value that a new run has anew, or that the record holds as an absolute path.
+# Arguments of `steelyard run` whose values a new run sets itself, or that the record holds as absolute paths.
 REPLACED = {"--rounds", "--minutes", "--runs", "--store", "--data", "--workloads", "--frameworks", "--env", "--wait"}
-# Arguments without a value that say how to print, or whether to measure at all.
+# Flags that only concern the output, or whether to measure at all.
 LEFT_OUT = {"--json", "--plain", "--if-changed", "--no-wait"}
 PLACE = ("--on", "--nodes")
 
@@ -19,8 +19,8 @@ PLACE = ("--on", "--nodes")
 class Further:
     """How a run can have more rounds. `resume`: the command that continues it.
 
-    `again`: the command that starts one like it, without its rounds; empty if it is not known how the run was started.
-    `round_s`: seconds of a further round; `full_round_s`: of one round of the whole run with all contenders; None if unknown.
+    `again`: the command that starts a similar run, without the number of rounds; empty if the original command is unknown.
+    `round_s`: seconds of one more round; `full_round_s`: seconds of a round of the whole run, all contenders; None if unknown.
     """
 
     resume: str
@@ -29,7 +29,7 @@ class Further:
     full_round_s: float | None = None
 
     def with_rounds(self, rounds: int) -> str:
-        """Return the command of a new run with this number of rounds; empty if it is not known."""
+        """Return the command of a new run with this number of rounds; empty if the original command is unknown."""
         return f"{self.again} --rounds {rounds} --minutes 0" if self.again else ""
 
     def once_more(self, rounds: int) -> str:
@@ -38,7 +38,7 @@ class Further:
 
 
 def resume(known: RunRecord, folder: Path) -> str:
-    """Return the command that continues a run until all is decided."""
+    """Return the command that continues a run until everything is decided."""
     where = _place(_typed(known)) if known.nodes else []
     return " ".join(["steelyard run --resume", paths.named(folder), *map(shlex.quote, where), "--minutes 0"])
 
@@ -68,9 +68,9 @@ def again(known: RunRecord, folder: Path) -> str:
 
 
 def full_round_s(spans: Mapping[str, list[float]], first: Mapping[str, int]) -> float | None:
-    """Return the seconds of a round of a whole run: those of its groups together; None if a group has no time.
+    """Return the seconds of one round of the whole run, the sum over its groups; None if a group has no time.
 
-    `spans`: group -> seconds of its counted rounds. `first`: group -> how many of them every contender was in.
+    `spans`: group -> seconds of its counted rounds. `first`: group -> the number of first rounds with all contenders.
     """
     means = [seconds[: first[group]] for group, seconds in spans.items()]
     return sum(sum(each) / len(each) for each in means) if means and all(means) else None

@@ -1,4 +1,4 @@
-"""What ranks exchange, in words: the columns of the page, the lines of the terminal, the JSON."""
+"""The exchange between ranks: columns for the page, lines for the terminal, values for JSON."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ ASYNCHRONOUS = "asynchronous"
 
 @dataclass(frozen=True)
 class Exchanged:
-    """One contender. Bytes of a counted step are of each rank, by rank, means over trials; empty where they are not known."""
+    """One contender. Bytes of a counted step: one value for every rank, the mean over trials; empty where unknown."""
 
     row: Scaled
     sent_bytes: tuple[float, ...]
@@ -61,7 +61,7 @@ class Section:
 
 
 def section(comparison: Comparison) -> Section | None:
-    """Return the section of a comparison; None where no training was spread over processes, or of a record without counters."""
+    """Return the section of a comparison; None if no training was spread over processes, or the record has no counters."""
     rows = [_exchanged(comparison, row) for row in scaling.scaled(comparison) if row.parts > 1]
     if not any(each.sent_bytes or each.contender.communication or each.contender.no_communication for each in rows):
         return None
@@ -72,7 +72,7 @@ def section(comparison: Comparison) -> Section | None:
 
 
 def _why_not(exchanged: Exchanged) -> str:
-    """Return why a contender has no exchange by itself; empty where it has one, or nothing to exchange."""
+    """Return why the exchange of a contender was not measured by itself; empty if it was, or if there is nothing to exchange."""
     row, contender = exchanged.row, exchanged.contender
     if row.processes == 1:
         return "One process drives all devices, so nothing is exchanged between processes."
@@ -202,7 +202,7 @@ def _signed(nanoseconds: float) -> str:
 
 
 def _line(exchanged: Exchanged, comparison: Comparison) -> str:
-    """Return one contender as a sentence of the terminal; empty where nothing is known of it."""
+    """Return the sentence of the terminal about a contender; empty where nothing is known about it."""
     found, sent = _reduced(exchanged.contender), exchanged.sent_bytes
     carried = _carried(exchanged, sent, comparison)
     parts = [f"{carried.value} sent per step and rank ({carried.interval})"] if any(sent) else []

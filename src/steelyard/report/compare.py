@@ -19,7 +19,7 @@ from steelyard_worker.case import differences
 ERROR = 0.05
 MOST_NAMES = 3  # of packages that are named
 THE_MACHINE = "the machine"
-# What a field of a case is called where it differs between two runs.
+# How a field of a case is called in the list of differences between two runs.
 FIELDS = {
     "inputs": "data or initial weights",
     "specification": "network",
@@ -31,10 +31,10 @@ FIELDS = {
 
 @dataclass(frozen=True)
 class Finding:
-    """One comparison: `ratio` is the value of A over the value of B, None where there is no interval; `ratio_of` says so.
+    """One comparison. `ratio`: value of A / value of B, None without an interval; `ratio_of` says this in words.
 
-    `value_a`, `value_b`: means over the processes, in `unit`; None where no process measured it. `run`: which holds both results.
-    Of two runs, `a` is the later one and `variant` is the result that both have; only they have `differences` and a `cause`.
+    `value_a`, `value_b`: means over processes, in `unit`; None if none was measured. `run`: the run with both results.
+    If two runs are compared, `a` is the later one, `variant` is their common result, and there are `differences` and a `cause`.
     """
 
     group: str
@@ -57,7 +57,7 @@ class Finding:
 
 
 def contenders(view: View, a: str, b: str) -> list[Finding]:
-    """Compare two contenders in every group that has both."""
+    """Compare two contenders in every group that contains both."""
     found = []
     for comparison in view.comparisons:
         left, right = _pick(comparison, a), _pick(comparison, b)
@@ -75,7 +75,7 @@ def runs(before: View, after: View, anyway: bool = False) -> list[Finding]:
     """Compare every contender that two runs have in common.
 
     Two results are comparable only where everything that decides the computation and its settings is equal; versions may
-    differ. Otherwise the differing fields are named in a UserError, or, with `anyway`, beside both values without a verdict.
+    differ. Otherwise a UserError names the fields that differ; with `anyway`, both values are returned without a verdict.
     """
     earlier = {
         (each.group, contender.variant): contender for each in before.comparisons for contender in each.contenders
@@ -114,7 +114,7 @@ def runs(before: View, after: View, anyway: bool = False) -> list[Finding]:
 
 
 def _differing_terms(before: View, after: View) -> list[str]:
-    """Return in what two runs differ as a whole: machine, way of measuring, schedules of the groups that both have."""
+    """Return how two runs differ as a whole: machine, method, and schedules of their common groups."""
     old, new = before.record, after.record
     found = [THE_MACHINE] if old.machine != new.machine else []
     if old.method != new.method:
@@ -129,13 +129,13 @@ def _differing_terms(before: View, after: View) -> list[str]:
 
 
 def _with_facts(term: str, before: View, after: View) -> str:
-    """Return a term with the facts that differ, if it is the machine."""
+    """Return a term; that of the machine with the facts that differ."""
     facts = [changes.change(each) for each in changes.machines(after, before)] if term == THE_MACHINE else []
     return f"{term} ({', '.join(facts[:MOST_NAMES])})" if facts else term
 
 
 def _terms(group: Group) -> dict[str, Any]:
-    """Return how a group is measured: {shown name: value}."""
+    """Return the settings of measuring a group: {shown name: value}."""
     schedule = {f"schedule {name.replace('_', ' ')}": each for name, each in asdict(group.protocol.schedule).items()}
     return {**schedule, "training steps before the warm-up": group.train_steps}
 
@@ -146,7 +146,7 @@ def _difference(name: str, before: Any, after: Any) -> str:
 
 def _differing_case(old: Contender, new: Contender) -> list[str]:
     found = differences(old.case, new.case)
-    # Inputs follow from sizes, data and seed: they are worth a word only where they alone have changed.
+    # Inputs follow from sizes, data and seed, so they are mentioned only if nothing else has changed.
     explained = {"sizes", "data", "seed", "specification"} & {name.partition(".")[0] for name in found}
     return [
         _difference(_field(name), a, b)
@@ -192,7 +192,7 @@ def _finding(
     comparison: Comparison, source: str, names: tuple[str, str], of: tuple[Contender, Contender], sentence: str,
     ratio: Ratio | None,
 ) -> Finding:  # fmt: skip
-    """Return the comparison of two contenders that are called `names`, the first over the second."""
+    """Return the comparison of two contenders, the first over the second. `names`: their names."""
     value, low, high = (ratio.value, ratio.low, ratio.high) if ratio else (None, None, None)
     quantity, (a, b) = comparison.quantity, names
     means = [sum(each) / len(each) if (each := _values(quantity, who, source)) else None for who in of]
@@ -207,7 +207,7 @@ def _values(quantity: Quantity, contender: Contender, source: str) -> list[float
 
 
 def _side_by_side(comparison: Comparison, new: Contender, values: list[list[float]], terms: list[str]) -> str:
-    """Return both values of what is not comparable, and why it is not."""
+    """Return both values of results that are not comparable, with the reason."""
     unit = comparison.quantity.unit
     before, after = (quantity_text(unit, sum(each) / len(each)) if each else "nothing" for each in values)
     return f"{new.title}: {before} before, {after} after. Not comparable: {'; '.join(terms)}."
@@ -221,7 +221,7 @@ def _ratio(old: Contender, new: Contender, before: list[float], after: list[floa
 
 
 def _what_changed(before: View, after: View, old: Contender, new: Contender) -> str:
-    """Return the version, and in what else the software of two comparable results differs."""
+    """Return the change of version, and the other differences between the software of two comparable results."""
     found = [new.version if new.version == old.version else f"{old.version} -> {new.version}"]
     packages = [_packages(each, old.case.environment) for each in (before, after)]
     names = sorted(
@@ -237,7 +237,7 @@ def _what_changed(before: View, after: View, old: Contender, new: Contender) -> 
 
 
 def _implementation(of: Contender) -> tuple[Any, list[str]]:
-    """Return the hash of its implementation, and those of what that imports from elsewhere, wherever those files are."""
+    """Return the hash of the implementation, and the hashes of modules that it imports from elsewhere, without their paths."""
     return of.proof.details.get("implementation"), sorted(of.proof.details.get("imported", {}).values())
 
 
@@ -247,7 +247,7 @@ def _packages(view: View, environment: str) -> dict[str, str]:
 
 
 def _change(comparison: Comparison, new: Contender, ratio: Ratio | None, what: str) -> str:
-    """Return how much a quantity has changed between two runs; `what` else has changed."""
+    """Return the sentence on how much a quantity changed between two runs. `what`: the other changes."""
     if ratio is None:
         return f"{new.title}: too few certified processes to compare."
     low, high = ratio.low, ratio.high

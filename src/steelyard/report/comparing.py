@@ -1,4 +1,4 @@
-"""The record and the trials of a group -> its comparison."""
+"""Make the comparison of a group from its record and its trials."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def compare(source: Source, group: Group) -> Comparison:
     titles = {contender.case.id: in_text(contender.title) for contender in contenders}
     sentences = {name: ranking_sentence(each, titles, quantity.wording) for name, each in rankings.items()}
     further = _further(source, group)
-    # Contenders with different numbers of cores have no limit of the machine in common.
+    # Contenders with different numbers of cores do not share a limit of the machine.
     alike = len({source.record.threads_of(case) for case in group.cases}) == 1
     return Comparison(
         group=group.name, title=group.title, task=task, unit=group.unit, preset=group.summary,
@@ -95,7 +95,7 @@ def _advice(
 def _further(source: Source, group: Group) -> Further:
     groups, delta = source.plan.groups, source.plan.options.delta
     spans = round_times(source.disturbances, (each.name for each in groups))
-    # A new run has all groups and all contenders, as the first rounds had.
+    # A new run measures all groups and contenders, like the first rounds.
     full_round_s = commands.full_round_s(
         spans, {each.name: each.protocol.decision(delta).least_rounds for each in groups}
     )
@@ -148,7 +148,7 @@ def _contender(
 
 
 def _profiles(source: Source, variant: Variant) -> tuple[dict[int, Explained], str]:
-    """Return a variant's profiles by number, and why one is missing; neither where none was taken."""
+    """Return a variant's profiles by number, and why one is missing; both empty if none was taken."""
     found: dict[int, Explained] = {}
     reason = ""
     for number in recorded.numbers(source.folder, variant.file_name):
@@ -162,7 +162,7 @@ def _profiles(source: Source, variant: Variant) -> tuple[dict[int, Explained], s
 
 
 def _graphs(source: Source, variant: Variant) -> tuple[tuple[Counted, ...], str]:
-    """Return the stages of the graph of a variant's step, or why there are none; neither where they were not to be counted."""
+    """Return the stages of the graph of a variant's step, or why there are none; both empty if no graph was to be counted."""
     try:
         return graphs.read(source.folder, variant.file_name), ""
     except UserError as error:
@@ -170,7 +170,7 @@ def _graphs(source: Source, variant: Variant) -> tuple[tuple[Counted, ...], str]
 
 
 def _communication(source: Source, variant: Variant) -> tuple[Communication | None, str]:
-    """Return a variant's exchange by itself, or why there is none; neither where it was not measured."""
+    """Return the exchange of a variant by itself, or why there is none; neither if it was not to be measured."""
     try:
         return communication.read(source.folder, variant.file_name), ""
     except UserError as error:
@@ -191,7 +191,7 @@ def _speed(
     if not location:
         return None
     steps = [t.steps_ns(name) for t in trials]
-    # Where whole epochs count, the first step does, too; it has its own column, and it is no part of a steady series.
+    # Whole epochs include the first step. It has a column of its own and is left out of the series of steady steps.
     longest = max((s[1:] if t.counts_first_step else s for s, t in zip(steps, trials, strict=True)), key=len)
     batches = {trial.batch for trial in trials}
     batch = batches.pop() if len(batches) == 1 else plain.geometric_mean(trial.batch for trial in trials)
@@ -210,13 +210,13 @@ def _speed(
         busy_cores=busy, share_of_cores=busy / threads if busy and threads else None,
         gpu_share=_mean(utilisation.gpu_share(trial, name) for trial in trials), joules=_joules(trials, name),
         host_share=_median(t.host_share(name) for t in trials),
-        # Steps on batches of different shapes are no series.
+        # Steps on batches of different shapes cannot be compared as a series.
         label=series_label(longest) if len(longest) >= 20 and not case.cuts_batches else None,
     )  # fmt: skip
 
 
 def _ratio(source: Source, case: Case, name: str, ranking: Ranking) -> Ratio | None:
-    """Return the quantity's value over the best contender's; None for the best itself and where they share no round."""
+    """Return the ratio of the quantity to the best contender's; None for the best itself and if the two share no round."""
     leader = ranking.leader
     if not leader or leader == case.id:
         return None
@@ -242,21 +242,23 @@ def _bandwidth(record: RunRecord, case: Case) -> float | None:
 
 
 def _joules(trials: tuple[Trial, ...], name: str) -> dict[str, float]:
-    """Return the energy per step by meter, the mean over processes."""
+    """Return {meter: joules per step}, means over processes."""
     found = [utilisation.joules_per_step(trial, name) for trial in trials]
     return {meter: plain.mean(each[meter] for each in found if meter in each) for meter in sorted(set().union(*found))}
 
 
 def _proof(source: Source, case: Case, trials: tuple[Trial, ...]) -> Proof:
     found = source.certificates.get(case.id, UNPROVED)
-    if not found["passed"] and "key" not in found:  # nothing was judged: there was no reference, or it broke down
+    if (
+        not found["passed"] and "key" not in found
+    ):  # there was no judgement, because there was no reference or it failed
         return Proof("none", found["sentence"], {}, found.get("on_purpose", ""))
     state = "certified" if found["passed"] else "rejected"
     return Proof(state, found["sentence"], found, processes=f"{_beginnings(trials, found)}{_ends(trials, found)}")
 
 
 def _beginnings(trials: tuple[Trial, ...], certificate: dict[str, Any]) -> str:
-    """Return whether finished processes began as certified; one that began otherwise counts as failed and is not among them."""
+    """Say whether the first losses of finished processes were compared. Processes that differ have failed and are not here."""
     if not trials:
         return ""
     infers = trials[0].job.case.task == INFERENCE
@@ -271,7 +273,7 @@ def _beginnings(trials: tuple[Trial, ...], certificate: dict[str, Any]) -> str:
 
 
 def _ends(trials: tuple[Trial, ...], certificate: dict[str, Any]) -> str:
-    """Return whether finished processes ended as certified; empty where their beginnings could not be compared either."""
+    """Say whether the ends of finished processes were compared; empty if their first losses could not be compared either."""
     alike = [trial for trial in trials if not not_compared(trial, certificate)]
     if not alike:
         return ""
@@ -295,7 +297,7 @@ def _ends(trials: tuple[Trial, ...], certificate: dict[str, Any]) -> str:
 
 
 def _losses(trial: Trial | None) -> tuple[float, ...]:
-    """Return the losses of the training steps in order: of the pipeline, or of the cached batch without one."""
+    """Return the losses of the training steps in order, on the pipeline if it was measured, otherwise on the cached batch."""
     found = (trial.losses(source).tolist() for source in ("pipeline", "cached")) if trial else ()
     return next((tuple(losses) for losses in found if losses), ())
 

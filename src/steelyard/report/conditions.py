@@ -1,4 +1,4 @@
-"""Conditions that a contender meets or does not: that its network can be exported, and that its framework is maintained."""
+"""Conditions for a choice: the network can be exported, and the framework is maintained."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -10,14 +10,14 @@ from steelyard_worker.case import INFERENCE
 
 @dataclass(frozen=True)
 class Met:
-    """Which contenders meet a condition, as a sentence; `unmet` has the case ids of those that do not."""
+    """A sentence on which contenders meet a condition; `unmet` has the case ids of the others."""
 
     sentence: str
     unmet: list[str]
 
 
 def met(condition: str, contenders: list[Contender], among: Iterable[Comparison]) -> Met:
-    """Return which of at least one contender meet a condition; `among`: every comparison of the run."""
+    """Return which contenders (at least one is given) meet a condition. `among`: all comparisons of the run."""
     return _maintained(contenders) if condition == "maintained" else _exported(contenders, among)
 
 
@@ -33,7 +33,7 @@ def _maintained(contenders: list[Contender]) -> Met:
 
 
 def _exported(contenders: list[Contender], among: Iterable[Comparison]) -> Met:
-    """Return whose networks can be exported: certified in a runtime by this run, or at least known to be possible."""
+    """Return whose networks can be exported: certified in a runtime by this run, or known to be possible."""
     exported = [each for comparison in among for each in comparison.contenders if _exporter(each)]
     certified, unchecked, unknown = dict[str, Contender](), dict[str, Contender](), dict[str, Contender]()
     unmet, refused = [], []
@@ -58,7 +58,7 @@ def _exported(contenders: list[Contender], among: Iterable[Comparison]) -> Met:
 
 
 def _unchecked(found: dict[str, Contender]) -> str:
-    """Return that the networks of these frameworks can be exported, and which run would certify the result."""
+    """Return the sentence that these frameworks can export the network, and the command that would certify the result."""
     case = next(iter(found.values())).case
     runtimes = sorted({name for each in found.values() for name in each.facts.exported_to})
     chosen = " ".join(f"-f {name}" for name in (*(each.case.framework for each in found.values()), *runtimes))
@@ -69,7 +69,7 @@ def _unchecked(found: dict[str, Contender]) -> str:
 
 
 def _exporter(contender: Contender) -> str:
-    """Return the framework that exported a contender's network; empty if it is the framework's own."""
+    """Return the framework that exported a contender's network; empty if the network was not exported."""
     return contender.facts.exporters.get(contender.mode, "").partition("@")[0]
 
 

@@ -1,4 +1,4 @@
-"""Where the time of a step goes, by class of operations, and what makes the others slower or faster than the first contender."""
+"""Where the time of a step goes, by class of operations, and which classes make contenders slower or faster than the first."""
 
 from dataclasses import dataclass, field
 from typing import ClassVar
@@ -16,21 +16,21 @@ from steelyard.statistics.sentences import listed
 
 ALIKE = 0.01
 COSTLY = 1.2
-"""Where the profiler slows a step down by more than this, shares are those of the profiled step only."""
+"""If the profiler slows a step down by more than this, shares describe only the profiled step."""
 UNLIKE = 1.25
-"""Where a step without the profiler is farther than this from the measured interval, something slowed one of them down."""
+"""If a step without the profiler is farther than this from the measured interval, something disturbed one of the two."""
 CAPTION = (
     "Time of one {step} by class of operations, from the profiler of each framework, in a process of its own that is in no "
     "verdict. The classes of a contender add up to its profiled {step}. Where operations of several threads overlap, each counts "
     "by its share."
 )
-# Kernels of less than this share of oneDNN's time are left out, and all after the first few.
+# Kernels below this share of oneDNN's time are left out, as are all after the first few.
 KERNEL_SHARE, MOST_KERNELS = 0.03, 6
 
 
 @dataclass(frozen=True)
 class Section:
-    """What the page shows. `reasons`: (title, why) of what could not be profiled; `kernels`: rows under `KERNEL_HEADINGS`."""
+    """The contents of the section. `reasons`: (title, why it was not profiled) pairs; `kernels`: rows under `KERNEL_HEADINGS`."""
 
     KERNEL_HEADINGS: ClassVar = ("", "primitive", "kernel", "share of oneDNN's time")
     KERNELS: ClassVar = (
@@ -78,7 +78,7 @@ def section(comparison: Comparison) -> Section | None:
 
 
 def difference(first: Contender, a: Explained, second: Contender, b: Explained, task: str) -> str:
-    """Return what makes the two steps differ, as a sentence."""
+    """Return a sentence on which classes of operations make two steps differ."""
     falls = waterfall.waterfall(a.breakdown.classes, b.breakdown.classes)
     change = b.breakdown.step_ns - a.breakdown.step_ns
     causes = [f"{each.kind} ({notation.change(each.change_ns)})" for each in waterfall.largest(falls)]
@@ -92,7 +92,7 @@ def difference(first: Contender, a: Explained, second: Contender, b: Explained, 
 
 
 def _doubt(contender: Contender, profile: Explained) -> str:
-    """Return a sentence if a profile is not of what the run measured; empty: its step is near the measured one."""
+    """Return a sentence if the step of a profile differs from the measured one; empty if it is near."""
     speed = contender.speeds.get(profile.trial.job.schedule.inputs[0])
     if speed is None:
         return ""
@@ -112,7 +112,7 @@ def _share(found: Breakdown, kind: str) -> str:
 
 
 def _measured(contender: Contender, profile: Explained) -> str:
-    """Return the time of a step that verdicts rest on, on the input that was profiled."""
+    """Return the step time that verdicts use, on the profiled input."""
     speed = contender.speeds.get(profile.trial.job.schedule.inputs[0])
     return notation.duration(speed.location.value_ns) if speed else "-"
 

@@ -17,10 +17,10 @@ from steelyard.report.terminal import case_name, finite
 BAR = 24
 """Characters of the longest bar."""
 WIDEST = 1000
-"""No table is wider."""
+"""The largest width of a table in characters."""
 
 Falls = dict[str, tuple[str, Text]]
-"""By class: the change from the one contender to the other, and its bar."""
+"""Class -> (change from the first to the second contender, its bar)."""
 
 
 def show(found: View, wanted: Collection[str]) -> None:
@@ -74,7 +74,7 @@ def _show(console: Console, comparison: Comparison, wanted: Collection[str]) -> 
 
 
 def _table(headings: Sequence[str], rows: Sequence[Sequence[str]], falls: Falls) -> Table:
-    """Return the table of the classes; its columns cut no word."""
+    """Return the table of the classes, with columns wide enough for whole words."""
     columns = [
         Column(texts[0], min_width=max(len(word) for text in texts for word in text.split()))
         for texts in zip(headings, *rows, strict=True)
@@ -87,7 +87,7 @@ def _table(headings: Sequence[str], rows: Sequence[Sequence[str]], falls: Falls)
 
 
 def _falls(comparison: Comparison) -> Falls:
-    """Return the change of every class from the one contender to the other, and its bar; nothing unless there are two."""
+    """Return {class: (change, bar)} between two contenders; empty unless there are exactly two."""
     profiles = [each.profile for each in comparison.contenders if each.profile]
     if len(profiles) != 2:
         return {}

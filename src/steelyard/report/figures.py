@@ -1,4 +1,4 @@
-"""What all plots share: a figure as plain data for plotly.js, and a layout for light, dark and print."""
+"""Common parts of all plots: a figure as plain data for plotly.js, and a layout for light, dark and print."""
 
 import html
 from collections.abc import Iterable
@@ -85,8 +85,9 @@ def plain(text: str) -> str:
 
 
 def rounded(values: Iterable[float], digits: int = 5) -> list[float | None]:
-    """Return numbers rounded to save space in the page; values that are not finite become None."""
-    return [float(f"{value:.{digits}g}") if np.isfinite(value) else None for value in values]
+    """Return numbers rounded to save space in the page; those that are not finite, also after rounding, become None."""
+    found = (float(f"{value:.{digits}g}") for value in values)
+    return [value if np.isfinite(value) else None for value in found]
 
 
 def extremes(values: Series, bins: int) -> tuple[np.ndarray[Any, np.dtype[np.int64]], Series]:

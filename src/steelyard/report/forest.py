@@ -22,7 +22,7 @@ READING = " An interval inside the band means {together}; an interval that does 
 MEANS = "Mean {label} of each contender{interval}. There is no verdict on the {best}."
 WITH_INTERVAL, WITHOUT_INTERVAL = ", with its interval", "; there are no intervals after one trial"
 SIZES = {"ns": 1e9, "bytes": 2.0**20}
-"""Unit of a quantity -> the size of one unit on the axis: a second, a MiB; others are shown as they are."""
+"""Unit of a quantity -> the size of one unit on the axis (a second, a MiB). Other units are not converted."""
 TICKS = {
     "x": {"ticksuffix": "x"},
     "ns": {"tickformat": "~s", "ticksuffix": "s"},
@@ -66,7 +66,7 @@ def figure(comparison: Comparison, source: str, styles: dict[str, Style]) -> Fig
     data = []
     for row, (contender, span, text) in enumerate(zip(measured, spans, texts, strict=True)):
         if span:
-            # A bar from end to end would say nothing; one process has no interval at all.
+            # A bar from end to end would carry no information, and a single process has no interval.
             ends = [] if span[1] < low and span[2] > high else [max(span[1], low), min(span[2], high)]
             data += _interval(row, span[0], ends, contender, styles[contender.variant], "<br>".join(map(plain, text)))
     caption += _uncertified(measured)

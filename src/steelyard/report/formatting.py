@@ -37,7 +37,7 @@ RULE = (
 )
 NO_VALUE = "-"
 BATCH = "batch"
-"""The size with this name, which is always shown."""
+"""The name of the size that is always shown."""
 
 
 @dataclass(frozen=True)
@@ -48,12 +48,12 @@ class Formatted:
     interval: str = ""
 
     def __str__(self) -> str:
-        """Return both in one line."""
+        """Return value and interval in one line."""
         return f"{self.value} {self.interval}".strip()
 
 
 def describe(comparison: Comparison) -> str:
-    """Return sizes and data, a learning rate that changes, and the earlier run that the rounds are from, in a few sentences."""
+    """Return a few sentences on sizes, data, a changing learning rate, and the earlier run whose rounds are used again."""
     origin = f" Data: {comparison.origin.rstrip('.')}." if comparison.origin else ""
     rules = {contender.case.optimizer for contender in comparison.contenders}
     changing = {
@@ -75,7 +75,7 @@ def describe(comparison: Comparison) -> str:
 
 
 def _replaced(comparison: Comparison) -> str:
-    """Return which sizes but the batch are other than those of the preset, which is described before."""
+    """Return the sizes, except the batch, that differ from those of the preset."""
     sizes = comparison.contenders[0].case.sizes
     found = [
         f"{name} {sizes[name]} instead of {usual}"
@@ -89,7 +89,7 @@ ONE_PROCESS = "No verdict: only one process of each contender was measured."
 
 
 def headline(comparison: Comparison, source: str) -> str:
-    """Return who is the best on one input, or why there is no verdict."""
+    """Return which contender is the best on one input, or why there is no verdict."""
     ranking = comparison.rankings[source]
     ranked = [contender for contender in comparison.contenders if contender.case.id in ranking.order]
     measured = [contender.in_text for contender in ranked if source in contender.standings]
@@ -118,7 +118,7 @@ def verdict(comparison: Comparison, source: str) -> str:
 
 
 def below_headline(comparison: Comparison, source: str) -> str:
-    """Return the verdict; empty if the headline says it all: each may be the best, and nothing is known of their differences."""
+    """Return the verdict; empty if the headline is complete: any contender may be the best, and their differences are unknown."""
     ranking = comparison.rankings[source]
     found = answer(ranking) if ranking.verdicts else None
     is_open = found and found.within == math.inf and len(found.candidates) == len(ranking.order)
@@ -136,24 +136,24 @@ def capitalised(text: str) -> str:
 
 
 def of_the_best(quantity: Quantity, contender: str = "") -> str:
-    """Return what a ratio is relative to: `that of the fastest`, or `the least peak memory of any contender`."""
+    """Return what a ratio refers to: `that of the fastest`, or `the least peak memory of any contender`."""
     if quantity.best == "fastest":
         return f"that of the fastest {contender}".rstrip()
     return f"the {quantity.best_value}" + (f" of any {contender}" if contender else "")
 
 
 def basis(quantity: Quantity) -> str:
-    """Return what a ranking is by, and which direction is better."""
+    """Return the ranked quantity, and which direction is better."""
     return f"Ranked by {quantity.label}: {'more' if quantity.more_is_better else 'less'} is better."
 
 
 def unit_of(comparison: Comparison) -> str:
-    """Return the unit of the ranked quantity, with the name of what a batch consists of."""
+    """Return the unit of the ranked quantity, with the name of a sample (images, reviews, ...)."""
     return comparison.quantity.unit.replace("samples", comparison.unit)
 
 
 def mean_step(contender: Contender, source: str) -> Formatted:
-    """Return the mean step time with its interval over processes, and by how much steps that changed may bias it."""
+    """Return the mean step time with its interval over processes, and the bias that changing step times may cause."""
     speed = contender.speeds[source]
     where = speed.location
     found = _mean("ns", (where.value_ns, where.low_ns, where.high_ns), where.processes)
@@ -185,13 +185,13 @@ def over_processes(quantity: Quantity, contender: Contender) -> Formatted:
 
 
 def shapes(contender: Contender, epoch: int, name: str) -> Formatted:
-    """Return a number of shapes of an epoch's batches; all processes have the same batches."""
+    """Return the number of different batch shapes in an epoch, which is equal in all processes."""
     found = next((each.shapes[epoch] for each in contender.trials if epoch in each.shapes), None)
     return Formatted(f"{getattr(found, name):,}" if found else NO_VALUE)
 
 
 def _mean(unit: str, span: tuple[float, float, float], processes: int, alone: str = "[one process]") -> Formatted:
-    """Return a mean with its interval; `span` is the value with its ends, `alone` stands for the interval of one process."""
+    """Return a mean with its interval. `span`: value, lower and upper end; `alone`: the text for one process without interval."""
     if processes < 2:
         return Formatted(quantity_text(unit, span[0]), alone)
     if is_wide(*span[1:]):
@@ -214,16 +214,16 @@ def ratio(comparison: Comparison, contender: Contender, source: str) -> Formatte
 
 
 def probability(value: float | None) -> str:
-    """Return a probability in whole percent; the draws say nothing finer."""
+    """Return a probability in whole percent, which is as fine as the number of draws allows."""
     if value is None:
         return NO_VALUE
     return "<1 %" if value < 0.01 else ">99 %" if value > 0.99 else f"{value * 100:.0f} %"
 
 
 def of_ratio(found: Ratio) -> Formatted:
-    """Return a ratio with its interval, with as many decimals as it takes to tell it from 1 and from 0."""
+    """Return a ratio with its interval, with enough decimals to distinguish it from 1 and from 0."""
     digits = factor_digits(found.low) if found.low > 1 else 2
-    if found.high < 1:  # neither 1.00 for a little less, nor 0.00 for a small share
+    if found.high < 1:  # not 1.00 for a value just below 1, nor 0.00 for a small share
         digits = max(factor_digits(1 / found.high), 1 - math.floor(math.log10(found.value)), 2)
     if is_wide(found.low, found.high):
         return Formatted(f"{found.value:.{digits}f}x", sentences.NOT_ENOUGH)
@@ -250,7 +250,7 @@ def memory(contender: Contender) -> Formatted:
 
 
 def largest_batch(contender: Contender) -> Formatted:
-    """Return the largest batch that trained in each round, and the smallest one that did not fit."""
+    """Return the largest batch that trained in every round, and the smallest one that did not fit."""
     tried = [(trial.batch, trial.job.schedule.failed_batch) for trial in contender.trials]
     texts = [
         f"{batch:,} [{failed:,} did not fit]" if failed else f"at least {batch:,}"
@@ -260,7 +260,7 @@ def largest_batch(contender: Contender) -> Formatted:
 
 
 def test_metric(contender: Contender) -> Formatted:
-    """Return the main score of the workload's metric on the test split, and after how many training steps."""
+    """Return the main score of the workload's metric on the test split, with the number of training steps before it."""
     found = contender.evaluation
     if found is None or not found.scores:
         return Formatted(NO_VALUE)
@@ -303,7 +303,7 @@ def build(contender: Contender) -> str:
 
 
 def not_in_title(contender: Contender) -> str:
-    """Return the settings that are not at their defaults, or differ between contenders, and that the title does not name."""
+    """Return the settings outside the title that are not at their defaults or differ between contenders."""
     title = contender.title.split(", ")
     return ", ".join(each for each in contender.settings.split(", ") if each not in title)
 

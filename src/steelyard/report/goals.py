@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from steelyard.report import trainings
+from steelyard.report.notation import duration
 from steelyard.report.words import said
 from steelyard.results import learning
 from steelyard.results.job_times import job_time
 from steelyard.results.quantities import PEAK_MEMORY, PROCESS
+from steelyard.statistics import survival
 from steelyard_worker.case import TRAINING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from steelyard.report.model import Comparison, Contender
+    from steelyard.results.learning import Course
     from steelyard.results.trials import Trial
+    from steelyard.statistics.survival import Arrival
 
 GOALS = {
     "speed": "time per step",
@@ -68,14 +73,25 @@ NONE = Wishes({})
 class Costs:
     """What a goal costs each contender: case id -> {round: cost above zero}, all of them comparable.
 
-    `thing`: what is compared, in running text. `lacking`: (contender, why it has no cost). `reason`: why nothing is known of the
-    goal, and which run would measure it; then there are no costs.
+    `thing`: what is compared, in running text. `lacking`: (contender, why it has no cost, or what it lacks). `reason`: why
+    nothing is known of the goal, and which run would measure it; then there are no costs. `bounds`: of costs by seed, which are
+    known to intervals only: case id -> {seed: the least and the largest that it may be}; a cost is the largest that is known.
     """
 
     thing: str
     values: dict[str, dict[int, float]]
     lacking: tuple[tuple[Contender, str], ...] = ()
     reason: str = ""
+    bounds: dict[str, dict[int, tuple[float, float]]] = field(default_factory=dict)
+
+    @property
+    def by_seed(self) -> bool:
+        """Whether the costs are by seed: trainings are the replicates, and not rounds."""
+        return bool(self.bounds)
+
+    def bounds_of(self, key: str) -> dict[int, tuple[float, float]]:
+        """Return the least and the largest cost that each replicate of a contender may have."""
+        return self.bounds.get(key) or {number: (value, value) for number, value in self.values[key].items()}
 
 
 def measured(task: str) -> tuple[str, ...]:
@@ -84,17 +100,38 @@ def measured(task: str) -> tuple[str, ...]:
     return tuple(goal for goal in GOALS if goal not in others)
 
 
-def costs(goal: str, comparison: Comparison, contenders: list[Contender], wishes: Wishes) -> Costs:
-    """Return what a measured goal costs these contenders in each process."""
+def costs(
+    goal: str, comparison: Comparison, contenders: list[Contender], wishes: Wishes, same: Sequence[Comparison] = ()
+) -> Costs:
+    """Return what a measured goal costs these contenders: in each process, or in each seed if it is about trainings.
+
+    `same`: the comparisons that differ from this one in their seed alone, itself included.
+    """
     if goal == "short-jobs":
         return _short_jobs(comparison, contenders, wishes)
     if goal == "accuracy-in-time":
-        return _accuracy(comparison, contenders, wishes)
+        return _accuracy(comparison, contenders, wishes, same or [comparison])
     if goal == "memory":
         found = _by_round(contenders, lambda trial: PEAK_MEMORY.read(trial, PROCESS))
         return _complete("peak memory", contenders, found, "Its peak memory was not recorded.")
     found = _by_round(contenders, lambda trial: trial.location_ns(comparison.primary))
     return _complete(said("time per {step}", comparison.task), contenders, found, "It has no counted steps.")
+
+
+def over_seeds(goal: str, comparison: Comparison, found: Costs, wishes: Wishes, same: Sequence[Comparison]) -> Costs:
+    """Return the costs of a goal by seed, to be combined with others by seed: the geometric mean over the rounds of each seed.
+
+    `found`: the costs by round in this comparison.
+    """
+    values: dict[str, dict[int, float]] = {key: {} for key in found.values}
+    ids = {each.variant: each.case.id for each in comparison.contenders}
+    for one in same:
+        own = found if one is comparison else costs(goal, one, list(one.contenders), wishes)
+        for each in one.contenders:
+            key = ids.get(each.variant, "")
+            if key in values and (rounds := own.values.get(each.case.id)):
+                values[key][each.case.seed] = math.exp(math.fsum(map(math.log, rounds.values())) / len(rounds))
+    return replace(found, values={key: by_seed for key, by_seed in values.items() if by_seed})
 
 
 def starts(contenders: list[Contender]) -> dict[str, dict[int, float]]:
@@ -134,42 +171,56 @@ def _short_jobs(comparison: Comparison, contenders: list[Contender], wishes: Wis
     )  # fmt: skip
 
 
-def _accuracy(comparison: Comparison, contenders: list[Contender], wishes: Wishes) -> Costs:
+def _accuracy(comparison: Comparison, contenders: list[Contender], wishes: Wishes, same: Sequence[Comparison]) -> Costs:
+    """Return the seconds until trainings have reached the thresholds, as the mean over them, by seed."""
     thresholds = wishes.thresholds or comparison.thresholds
     if comparison.task != TRAINING:
         return Costs("", {}, reason="An inference does not learn, so it reaches no value of the test metric.")
-    trained = {each.case.id: learning.courses(each.trials) for each in contenders}
-    if not any(course.scores for courses in trained.values() for course in courses):
+    trained = {each.case.id: trainings.of_variant(each.variant, same) for each in contenders}
+    scored = {key: _scored(by_seed) for key, by_seed in trained.items()}
+    if not any(scored.values()):
         command = _run(comparison, "epochs:5", "--threshold 0.9")
         return Costs("", {}, reason=f"No whole epochs were trained and evaluated. A run that does: {command}")
     if not thresholds:
         advice = "Name one with: `steelyard advise --threshold 0.9`"
         return Costs("", {}, reason=f"No value of the test metric was named. {advice}")
     shown = " and ".join(f"{each:g}" for each in thresholds)
-    values = _by_round(contenders, lambda trial: _time_to(trial, thresholds))
-    lacking = []
-    for each in contenders:
-        missed = len(each.trials) - len(values[each.case.id])
-        if missed or not each.trials:
-            values[each.case.id] = {}
-            lacking.append((each, f"{missed} of its {len(each.trials)} trainings did not reach {shown}."))
-    thing = f"time of training until the test metric has reached {shown}"
-    found = {key: rounds for key, rounds in values.items() if rounds}
-    if not found:
-        reason = f"No contender reached {shown} in every training. Name lower values with --threshold, or train longer."
+    arrivals = {key: learning.arrivals(by_seed, thresholds, "seconds") for key, by_seed in scored.items()}
+    reached = {key: found for key, found in arrivals.items() if any(each.arrived for each in found.values())}
+    mean = "mean " if len(thresholds) > 1 else ""
+    thing = f"{mean}time of training until the test metric has reached {shown}"
+    if not reached:
+        reason = f"No training of any contender reached {shown}. Name lower values with --threshold, or train longer."
         return Costs(thing, {}, reason=reason)
-    return Costs(thing, found, tuple(lacking))
+    lacking = [(each, said) for each in contenders if (said := _unreached(arrivals[each.case.id], shown))]
+    values = {key: {seed: each.at for seed, each in found.items() if each.at} for key, found in reached.items()}
+    bounds = {
+        key: {seed: (each.earliest, each.latest) for seed, each in found.items()} for key, found in reached.items()
+    }
+    return Costs(thing, values, tuple(lacking), bounds=bounds)
 
 
-def _time_to(trial: Trial, thresholds: tuple[float, ...]) -> float | None:
-    """Return the geometric mean over the thresholds of the seconds until a training reached them; None unless it reached all."""
-    course = learning.course(trial)
-    if not course or not course.scores:
-        return None
-    arrivals = [course.reaches(threshold, "seconds") for threshold in thresholds]
-    if not all(each.arrived for each in arrivals):
-        return None
-    return math.exp(math.fsum(math.log(each.at) for each in arrivals) / len(arrivals))
+def _scored(by_seed: dict[int, list[Course]]) -> dict[int, list[Course]]:
+    """Return the trainings that were evaluated after their epochs."""
+    found = {seed: [each for each in rounds if each.scores] for seed, rounds in by_seed.items()}
+    return {seed: rounds for seed, rounds in found.items() if rounds}
+
+
+def _unreached(arrivals: dict[int, Arrival], shown: str) -> str:
+    """Return how many trainings reached the values, where some did not, and how those count."""
+    late = [each for each in arrivals.values() if not each.arrived]
+    if not late:
+        return "" if arrivals else "It has no training that was evaluated."
+    if len(late) == len(arrivals):
+        none = "Its training did not reach" if len(late) == 1 else f"None of its {len(late)} trainings reached"
+        return f"{none} {shown}."
+    median = survival.share_arrived(list(arrivals.values())).median
+    half = f", half of them within {duration(median.latest * 1e9)}" if median else ""
+    others = "the other counts as longer than it" if len(late) == 1 else "the others count as longer than they"
+    return (
+        f"{len(arrivals) - len(late)} of its {len(arrivals)} trainings reached {shown}{half}; {others} lasted, so it cannot be "
+        "shown to be faster than another."
+    )
 
 
 def _run(comparison: Comparison, protocol: str, *more: str) -> str:

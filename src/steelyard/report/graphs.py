@@ -1,4 +1,4 @@
-"""The graph of a training step before and after it was optimised, what each pass removes, and what the passes bring."""
+"""The graph of a training step before and after optimisation: what every pass removes, and the speed that the passes bring."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -43,7 +43,7 @@ ALL, NONE = "all", "none"
 
 @dataclass(frozen=True)
 class PassTable:
-    """What choices of passes remove of the graph of one contender."""
+    """How much of a contender's graph different sets of passes remove."""
 
     title: str
     rows: list[list[str]]
@@ -51,7 +51,7 @@ class PassTable:
 
 @dataclass(frozen=True)
 class Section:
-    """What the page shows. `reasons`: (title, why its graph was not counted)."""
+    """The contents of the section. `reasons`: (title, why its graph was not counted) pairs."""
 
     rows: list[list[str]]
     passes: list[PassTable]
@@ -81,7 +81,7 @@ def section(comparison: Comparison) -> Section | None:
 
 
 def by_passes(graphs: Sequence[Counted]) -> dict[str, Counted]:
-    """Return the graphs by the choice of passes that made them; empty where no choice was tried."""
+    """Return {set of passes: graph}; empty where no set of passes was tried."""
     found = {each.stage.passes: each for each in graphs if each.stage.passes}
     if found:
         *_, run = [each for each in graphs if not each.stage.passes]
@@ -90,7 +90,7 @@ def by_passes(graphs: Sequence[Counted]) -> dict[str, Counted]:
 
 
 def beside(comparison: Comparison, group: Group) -> MeasuredGroup:
-    """Return the choices of passes that were tried in a group, for what documents say of them: fewer nodes are better."""
+    """Return the sets of passes of a group as variants for published statements, which count nodes: fewer are better."""
     first = group.variants[0].case
     counted = {
         (each.case.id, value): (each, graph)
@@ -157,9 +157,9 @@ def _removed(graphs: Sequence[Counted]) -> list[list[str]]:
 
 
 def added(value: str, found: Mapping[str, Counted]) -> str:
-    """Return what the last pass of a choice removes more than those before it, and what the one that is left out would.
+    """Return what the last pass of a set removes in addition to the others, and what the pass that a set leaves out would remove.
 
-    A choice is the names of its passes, joined by `+`; the longest one has all of them.
+    A set is written as the names of its passes, joined by `+`; the longest one has all passes.
     """
     chosen, longest = value.split("+"), max(found, key=lambda each: each.count("+")).split("+")
     before, parts = "+".join(chosen[:-1]), []
@@ -172,7 +172,7 @@ def added(value: str, found: Mapping[str, Counted]) -> str:
 
 
 def _without_passes(contender: Contender) -> str:
-    """Return a title without the passes of the contender, where other choices of passes are told apart."""
+    """Return a contender's title without the note that all passes ran."""
     return contender.title.replace(f", {PASSES} {ALL}", "")
 
 
@@ -181,7 +181,7 @@ def _words(value: str) -> str:
 
 
 def _speeds(comparison: Comparison) -> list[list[str]]:
-    """Return what is lost without passes, for every two contenders that differ in that knob alone."""
+    """Return the loss of speed without some passes, for every two contenders that differ only in this knob."""
     if comparison.quantity.name != STEP_TIME.name:
         return []
     rows = []
@@ -199,7 +199,7 @@ def _speeds(comparison: Comparison) -> list[list[str]]:
 
 
 def _is_whole(other: Contender, each: Contender) -> bool:
-    """Return whether the other one has all passes, and is like this one otherwise."""
+    """Return whether the other contender has all passes and is otherwise equal."""
     mine, others = each.case.settings, other.case.settings
     different = {name for name in mine.knobs if mine.knobs[name] != others.knobs.get(name)}
     return (
@@ -209,7 +209,7 @@ def _is_whole(other: Contender, each: Contender) -> bool:
 
 
 def slower(comparison: Comparison, each: Contender, whole: Contender) -> Ratio | None:
-    """Return the time of a step over that with all passes; None without two rounds in common."""
+    """Return the ratio of the step time to that with all passes; None with fewer than two common rounds."""
     ranking = comparison.rankings.get(comparison.primary)
     verdict = ranking.between(each.case.id, whole.case.id) if ranking else None
     if not verdict or verdict.rounds < 2:

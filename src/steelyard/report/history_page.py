@@ -13,6 +13,7 @@ from steelyard.report import figures, formatting, history, notation, page
 from steelyard.report.figures import Figure
 from steelyard.report.styles import style
 from steelyard.report.terms import TERMS, Glossary
+from steelyard.statistics.shifts import LOOKS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -43,7 +44,7 @@ def render(found: History) -> str:
     terms = Glossary({name: TERMS[name] for name in EXPLAINED})
     return page.environment(terms).get_template(TEMPLATE).render(
         found=found, terms=terms.texts, plots=plots, answer=history.answer(found), rows=[row(line) for line in found.lines],
-        headings=HEADINGS, runs=_runs, error=history.ERROR,
+        headings=HEADINGS, runs=_runs, error=history.ERROR, looks=LOOKS,
         figures=page.embedded([figure.as_dict() for figure in plots]), library=page.library() if plots else "",
         style=style_text, drawing=drawing, policy=page.policy([drawing, get_plotlyjs()], [style_text, ""]),
     )  # fmt: skip
@@ -57,6 +58,7 @@ def row(line: Line) -> tuple[str, ...]:
     newest = line.newest
     last = line.changes[-1] if line.changes else None
     change = f"{history.changed(last.ratio)}, {last.after.when.date()}" if last else "none"
+    change = f"creeps since about {line.creep.since.when.date()}" if line.creep else change
     return (
         newest.title, newest.group, formatting.SHORT_INPUTS[newest.input], line.runs[-1].machine[:8], str(len(line.runs)),
         notation.duration(newest.step_ns), change,

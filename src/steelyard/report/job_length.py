@@ -1,4 +1,4 @@
-"""Which contender is done first, by the length of a job, and after how many steps a slow start has paid."""
+"""Which contender finishes first, by the length of a job, and after how many steps a slower start is made up for."""
 
 import math
 from collections.abc import Sequence
@@ -42,7 +42,7 @@ Times = dict[int, JobTime]
 
 @dataclass(frozen=True)
 class Pair:
-    """Two contenders, the one that starts later first; `found` is None where they share fewer than two rounds."""
+    """Two contenders, the one with the slower start first. `found`: their break-even, None with fewer than two common rounds."""
 
     later: Contender
     sooner: Contender
@@ -52,7 +52,7 @@ class Pair:
 
 @dataclass(frozen=True)
 class JobLength:
-    """`sentence` says which contender is done first; `first` has them as (from so many steps on, contender)."""
+    """`sentence` says which contender finishes first; `first` has (number of steps from which it is first, contender) pairs."""
 
     HEADINGS: ClassVar = ("starts later", "starts sooner", "the later one overtakes after")
 
@@ -69,7 +69,7 @@ class JobLength:
 
 
 def section(comparison: Comparison, styles: dict[str, Style]) -> JobLength | None:
-    """Return what a group's job times say; None for fewer than two certified contenders that have them.
+    """Return the section of a group; None with fewer than two certified contenders that have job times.
 
     It is left out where a quantity is ranked that has one value per process: it is about the time of steps.
     """
@@ -95,13 +95,13 @@ def section(comparison: Comparison, styles: dict[str, Style]) -> JobLength | Non
 
 
 def _in_common(found: dict[str, tuple[Contender, Times]]) -> dict[str, tuple[Contender, Times]]:
-    """Keep the rounds that all contenders finished: one that is decided early runs no further rounds, and those may differ."""
+    """Keep the rounds that all contenders finished. One that is decided early is missing in later rounds, which may differ."""
     common = set.intersection(*(set(times) for _, times in found.values())) if found else set()
     return {key: (each, {number: times[number] for number in common}) for key, (each, times) in found.items() if common}
 
 
 def _times(contender: Contender) -> Times:
-    """Return the job times of a contender's rounds; none of one that is in no verdict."""
+    """Return the job times of a contender's rounds; empty if the contender may not be in a verdict."""
     if contender.proof.state != "certified" or contender.proof.on_purpose or contender.failure or contender.above_peak:
         return {}
     found = {trial.job.round: job_time(trial) for trial in contender.trials}
@@ -109,7 +109,7 @@ def _times(contender: Contender) -> Times:
 
 
 def _compared(contenders: Sequence[Contender], means: dict[str, JobTime], first: list[str]) -> list[tuple[str, str]]:
-    """Return the pairs of keys of the table, the one that starts later first: by length of the job, then within frameworks."""
+    """Return the pairs of the table, the slower start first: neighbours by length of the job, then pairs within frameworks."""
     found = [(later, sooner) for sooner, later in pairwise(first)]
     by_framework: dict[str, list[str]] = {}
     for each in contenders:
@@ -147,7 +147,7 @@ def _count(steps: float) -> str:
 
 
 def _sentence(first: list[tuple[int, Contender]], pairs: list[Pair], task: str) -> str:
-    """Return who is done first; the first pairs are those of consecutive lengths of the job."""
+    """Return the sentence on who finishes first. The first pairs are neighbours by length of the job."""
     *shorter, (_, last) = first
     if not shorter:
         return f"{sentences.in_text(last.title)} is done first on average, however long the job is."

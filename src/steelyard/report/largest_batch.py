@@ -15,24 +15,24 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Found:
-    """The batch that fitted in every search of a contender, and the one that fitted in none; 0 where a search found none."""
+    """The largest batch that fitted in every search of a contender, and the smallest that never fitted; 0 if unknown."""
 
     largest: int
     failed: int
 
     def may_equal(self, other: Found) -> bool:
-        """Return whether the two searches leave open whose batch is the larger one."""
+        """Return whether the searches do not decide which contender has the larger batch."""
         return (not other.failed or self.largest < other.failed) and (not self.failed or other.largest < self.failed)
 
 
 def found(contender: Contender) -> Found:
-    """Return what the searches of a contender have in common."""
+    """Return the combined result of a contender's searches."""
     failed = [trial.job.schedule.failed_batch for trial in contender.trials]
     return Found(min(trial.batch for trial in contender.trials), max(failed) if all(failed) else 0)
 
 
 def headline(contenders: Sequence[Contender]) -> str:
-    """Return whose batch is the largest after one search of each contender, or between which ones that is open."""
+    """Return the contender with the largest batch after one search of every contender, or the ones that remain possible."""
     by_size = sorted(((found(each), each.in_text) for each in contenders), key=lambda pair: -pair[0].largest)
     best, name = by_size[0]
     open_between = [pair for pair in by_size if pair[0].may_equal(best)]

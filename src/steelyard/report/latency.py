@@ -1,4 +1,4 @@
-"""The distribution of the latency of one batch: which share of the batches was complete within a time."""
+"""The distribution of the latency of one batch: the share of batches that were complete within a given time."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ POINTS = 200
 """Points of a curve, evenly spread over the shares."""
 MARKED = (0.50, 0.95, 0.99)
 SHOWN = 0.995
-"""The axis ends where this share of every contender's batches is complete, so that a few slow ones do not compress the rest."""
+"""The axis ends where this share of every contender's batches is complete. A few slow ones would compress the plot."""
 CAPTION = (
     "The share of batches whose outputs were complete within a time, over all processes of a contender. Each batch lay on the "
     "device and was timed alone, from the call to its complete outputs. Markers show p50, p95 and p99: the times that 50, 95 "

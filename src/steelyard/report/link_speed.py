@@ -1,4 +1,4 @@
-"""A training on two hosts by the bandwidth of the link between them, as a plot."""
+"""Plot of the step time of a training on two hosts over the bandwidth of their link."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CAPTION = (
     "colour is the same strategy on one host, where ranks exchange through memory."
 )
 FEWEST = 2
-"""The links that a strategy needs for a line."""
+"""The least number of different links for a line."""
 
 
 def figure(comparison: Comparison) -> Figure | None:
@@ -30,7 +30,7 @@ def figure(comparison: Comparison) -> Figure | None:
     local = {_key(each): each for each in _measured(comparison) if "@" not in each.case.strategy}
     data: list[dict[str, Any]] = []
     for place, (key, found) in enumerate(lines.items()):
-        style = styles.style(place)  # of a line, not of a contender: a line has several
+        style = styles.style(place)  # the style belongs to a line, which has several contenders
         data.append(_line(comparison, found, style))
         if key in local:
             data.append(_on_one_host(comparison, local[key], style))
@@ -51,7 +51,7 @@ def _measured(comparison: Comparison) -> list[Contender]:
 
 
 def _by_strategy(comparison: Comparison) -> dict[tuple[str, ...], list[Contender]]:
-    """Return the contenders on two hosts by what they have in common but the link, the slowest link first."""
+    """Return the contenders on two hosts, grouped by all settings except the link, the slowest link first."""
     found: dict[tuple[str, ...], list[Contender]] = {}
     for each in sorted((each for each in _measured(comparison) if link_of(each.case.strategy)), key=_megabits):
         found.setdefault(_key(each), []).append(each)

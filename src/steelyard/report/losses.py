@@ -1,4 +1,4 @@
-"""Loss curves of all contenders in one plot: the same weights and batches should give the same curve."""
+"""Loss curves of all contenders in one plot: equal weights and batches should give equal curves."""
 
 import math
 from typing import Any
@@ -29,7 +29,7 @@ DIFFERENT_RULES = (
 
 
 def figure(comparison: Comparison, styles: dict[str, Style]) -> Figure | None:
-    """Return the loss curves, and below them the difference of each from the first one."""
+    """Return the loss curves, and below them their differences from the first curve."""
     trained = [contender for contender in comparison.contenders if len(contender.losses) > 1]
     if not trained:
         return None
@@ -58,7 +58,7 @@ def figure(comparison: Comparison, styles: dict[str, Style]) -> Figure | None:
 
 
 def _different_rules(trained: list[Contender]) -> str:
-    """Return a note on certified update rules that differ between contenders; empty if they are equal or unknown."""
+    """Return a note if the certified update rules of contenders differ; empty if they are equal or unknown."""
     titles: dict[str, list[str]] = {}
     for contender in trained:
         if "declared" in contender.proof.details:

@@ -1,4 +1,4 @@
-"""Runs of several machines side by side: every number beside the machine that it is of, and ratios within one machine only."""
+"""Runs of several machines side by side: every number with its machine, and ratios only within one machine."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ TEMPLATE = "machines.html.jinja"
 EXPLAINED = ("contender", "interval")
 NOTHING = "-"
 OWN = ("inputs",)
-"""Fields of a case that are hashes; what they are made of are fields, too."""
+"""Fields of a case that are hashes of other fields."""
 NEVER = "Numbers of different machines are never divided by each other: every ratio is to the best contender of the same run."
 
 
 @dataclass(frozen=True)
 class Cell:
-    """What one run measured of one contender: value with its interval, and its ratio to the best of the same run."""
+    """One contender in one run: value with its interval, and its ratio to the best of the same run."""
 
     value: str = NOTHING
     interval: str = ""
@@ -38,7 +38,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Table:
-    """One group on one input. `rows`: contender -> a cell for each run. `differing`: what is not the same in all runs.
+    """One group on one input. `rows`: contender -> one cell for every run. `differing`: the settings that differ between runs.
 
     `sentence`: on how many machines the order is the same; empty for runs of one machine.
     """
@@ -69,7 +69,7 @@ class SideBySide:
 
 
 def side_by_side(views: Sequence[View]) -> SideBySide:
-    """Put runs beside each other. UserError: no two of them have a group in common."""
+    """Put runs side by side. UserError: no two of them share a group."""
     groups = dict.fromkeys(
         (each.group, source) for view in views for each in view.comparisons for source in each.rankings
     )
@@ -81,7 +81,7 @@ def side_by_side(views: Sequence[View]) -> SideBySide:
 
 
 def _labels(views: Sequence[View]) -> list[str]:
-    """Return a heading for each run: its machine, and the run where a machine has several."""
+    """Return one heading for every run: its machine, and its name where a machine has several runs."""
     machines = [view.record.machine for view in views]
     return [_label(view) + (f", {view.name}" if machines.count(view.record.machine) > 1 else "") for view in views]
 
@@ -117,7 +117,7 @@ def _cell(comparison: Comparison | None, variant: str, source: str) -> Cell:
 
 
 def _sentence(views: Sequence[View], columns: Sequence[Comparison | None], source: str) -> str:
-    """Return on how many machines the order is the same; of several runs of a machine, the newest counts."""
+    """Return on how many machines the order is the same. If a machine has several runs, the newest counts."""
     newest = {}
     for view, comparison in sorted(zip(views, columns, strict=True), key=lambda each: each[0].record.started):
         if comparison:
@@ -131,7 +131,7 @@ def _sentence(views: Sequence[View], columns: Sequence[Comparison | None], sourc
 
 
 def _differing(columns: Sequence[Comparison]) -> list[str]:
-    """Return in what the cases of a contender differ between runs, as a machine's own number of threads does."""
+    """Return the settings in which the cases of a contender differ between runs, such as the number of threads."""
     found: dict[str, list[str]] = {}
     first = columns[0]
     for other in columns[1:]:

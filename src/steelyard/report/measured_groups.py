@@ -1,4 +1,4 @@
-"""What a run measured of its groups in one quantity, ready to stand beside what documents say."""
+"""The measurements of a run's groups in one quantity, prepared for the comparison with documents."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from steelyard.report import (
     comparing,
     formatting,
     graphs,
-    learning,
     measured_settings,
     scaling,
     scores,
     shares,
+    trainings,
     yardstick,
 )
 from steelyard.report.beside import MeasuredArm, MeasuredGroup
@@ -45,7 +45,7 @@ def label(quantity: str) -> str:
 
 
 def of_quantity(quantity: str, source: Source, comparisons: Sequence[Comparison]) -> list[MeasuredGroup]:
-    """Return the groups of a run in a quantity, with their settings; none in one that is not known.
+    """Return the groups of a run in a quantity, with their settings; empty for an unknown quantity.
 
     `comparisons`: those of the run, with the profiles of their contenders.
     """
@@ -73,7 +73,7 @@ def _with_settings(source: Source, found: MeasuredGroup) -> MeasuredGroup:
 
 
 def measured(comparison: Comparison, group: Group) -> MeasuredGroup:
-    """Return what was measured of a group, for the statements of documents, which mean nothing that is wrong on purpose."""
+    """Return the measurements of a group, without contenders that are wrong on purpose: no document refers to these."""
     ranking = comparison.rankings.get(comparison.primary)
 
     def ratio(a: str, b: str) -> Ratio | None:
@@ -86,7 +86,7 @@ def measured(comparison: Comparison, group: Group) -> MeasuredGroup:
 
 
 def profiled_group(comparison: Comparison, group: Group, quantity: ProfileQuantity) -> MeasuredGroup:
-    """Return what the profiles of a group say in one quantity."""
+    """Return the values of a group's profiles in one quantity."""
     arms = [_profiled_arm(each, quantity) for each in _meant(comparison)]
     valid = {arm.key for arm in arms if not arm.reason}
     by_id = {
@@ -118,10 +118,10 @@ def _group(
 
 
 def scored(quantity: str, comparisons: Sequence[Comparison], group: Callable[[str], Group]) -> list[MeasuredGroup]:
-    """Return what trainings reached: one group for all seeds, named after the first."""
+    """Return the scores of trainings: one group for all seeds, named after the first."""
     found = []
     for comparison in comparisons:
-        if not (same := learning.of_all_seeds(comparison, comparisons)):
+        if not (same := trainings.of_all_seeds(comparison, comparisons)):
             continue
         known = scores.OverSeeds(quantity, same)
         meant = {each.case.id: each for each in _meant(comparison)}
@@ -142,14 +142,14 @@ def _score_ratio(
 
 
 def _score_reason(contender: Contender, same: Sequence[Comparison], known: scores.OverSeeds) -> str:
-    """Return why the trainings of a contender are held against nothing: in one of its seeds it is not certified, or failed."""
+    """Return why the trainings of a contender are not compared: with one of its seeds it is not certified, or it failed."""
     alike = [each for comparison in same for each in comparison.contenders if each.variant == contender.variant]
     reasons = [reason for each in alike if (reason := _reason(each, has_value=True))]
     return reasons[0] if reasons else "" if known.text(contender.variant) else scores.NO_TRAINING
 
 
 def weak(comparisons: Sequence[Comparison], group: Callable[[str], Group]) -> list[MeasuredGroup]:
-    """Return every contender on several devices beside the single process of another group with a batch of one device."""
+    """Return the contenders on several devices, each with the single process that has the batch of one device (another group)."""
     found = []
     for comparison in comparisons:
         pairs = {(each.single.case.id, each.contender.case.id): each for each in scaling.weak(comparison, comparisons)}
@@ -161,7 +161,7 @@ def weak(comparisons: Sequence[Comparison], group: Callable[[str], Group]) -> li
 
 
 def _weak_ratio(pairs: dict[tuple[str, str], Weak], arms: list[MeasuredArm]) -> Callable[[str, str], Ratio | None]:
-    """Return the function that gives the speed of one device over that of each of several: 1 / (1 - overhead)."""
+    """Return the function for the ratio of a single device's speed to that of one of several devices: 1 / (1 - overhead)."""
     valid = {arm.key for arm in arms if not arm.reason}
 
     def ratio(a: str, b: str) -> Ratio | None:
@@ -188,15 +188,16 @@ def _plain_arm(contender: Contender) -> MeasuredArm:
 
 
 def arm_of(case: Case, title: str) -> MeasuredArm:
-    """Return a case as a variant that documents may mean, before anything is measured."""
+    """Return a case as a variant that documents may refer to, before anything is measured."""
     settings = {name: str(value) for name, value in case.settings.knobs.items()} | {
         "workers": str(case.loader_workers), "strategy": name_of(case.strategy), "devices": str(parts_of(case.strategy)),
+        "link": case.strategy.partition("@")[2],
     }  # fmt: skip
     return MeasuredArm(case.id, title, case.framework, case.settings.mode, settings)
 
 
 def _profiled_arm(contender: Contender, quantity: ProfileQuantity) -> MeasuredArm:
-    """Return a contender with its mean in a quantity of profiles. Without a certificate it is held against nothing."""
+    """Return a contender with its mean in a quantity of profiles. It is not compared if it has no certificate."""
     found = shares.level(quantity, contender)
     reason = _reason(contender, has_value=True) or ("" if found else NO_PROFILE)
     text = str(shares.formatted(quantity, found)) if found else ""

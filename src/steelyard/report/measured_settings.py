@@ -1,11 +1,11 @@
-"""The settings that a group was measured with, in the terms in which documents state theirs."""
+"""The settings that a group was measured with, in the same terms as those of documents."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from steelyard.statistics.conditions import RANDOM, Conditions
+from steelyard.statistics.conditions import OFF, ON, RANDOM, TF32, Conditions
 from steelyard_worker.case import TRAINING
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ SYNTHETIC = "synthetic"
 
 
 def of_group(record: RunRecord, group: Group) -> Conditions:
-    """Return the settings of a group, which all its cases share, with the machine's devices and the frameworks' versions."""
+    """Return the settings that all cases of a group share, with the machine's devices and the frameworks' versions."""
     names = _device(record, group.cases[0])
     return replace(of_plan(group), device_names=names, versions=_versions(record, group))
 
@@ -32,12 +32,19 @@ def of_plan(group: Group) -> Conditions:
         trained = {"optimizer": rule.name, "learning_rate": rule.learning_rate, "schedule": rule.schedule.summary}
         trained |= {"momentum": rule.momentum} if rule.name == "sgd" else {}
     return Conditions(
-        cells=(f"{case.workload}:{case.preset}",), devices=(case.settings.device,), precision=case.settings.precision,
+        cells=(f"{case.workload}:{case.preset}",), devices=(case.settings.device,), precision=_precision(group),
         batches=(case.batch,),
         data=RANDOM if name in ("", SYNTHETIC) else name,
         sizes={key: value for key, value in case.sizes.items() if key != "batch"},
-        epochs=group.protocol.schedule.epochs, **trained,
+        epochs=group.protocol.schedule.epochs, dropout=ON if case.settings.knobs.get("dropout") == ON else OFF, **trained,
     )  # fmt: skip
+
+
+def _precision(group: Group) -> str:
+    """Return the number format: TensorFloat-32 where all cases ask for it."""
+    settings = [each.settings for each in group.cases]
+    rounded = all(each.device == "cuda" and each.knobs.get("tf32") is True for each in settings)
+    return TF32 if rounded else settings[0].precision
 
 
 def _device(record: RunRecord, case: Case) -> str:
@@ -47,7 +54,7 @@ def _device(record: RunRecord, case: Case) -> str:
 
 
 def _versions(record: RunRecord, group: Group) -> str:
-    """Return such as `PyTorch 2.9.1, MXNet 1.9.1`: the versions that ran, where they are known."""
+    """Return the versions that ran, where they are known, such as `PyTorch 2.9.1, MXNet 1.9.1`."""
     known = {
         case.environment: f"{record.plan.frameworks[case.framework].title} {record.environments[case.environment]['version']}"
         for case in group.cases

@@ -1,4 +1,4 @@
-"""What a page or a table shows of a run: every number once, with its unit and its interval."""
+"""The contents of a page or a table: every number of a run once, with its unit and its interval."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from steelyard.results.facts import Reused
     from steelyard.results.quantities import Quantity
     from steelyard.results.record import FrameworkFacts, Protocol, RunPlan, RunRecord, Skipped
+    from steelyard.results.repeated import Repeated
     from steelyard.results.round_results import RoundResults
     from steelyard.results.searched import Searched
     from steelyard.results.trials import Evaluation, Trial
@@ -32,11 +33,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Speed:
-    """One contender on one input. Times in nanoseconds per step; `throughput` in samples per second.
+    """The times of one contender on one input, in nanoseconds per step; `throughput` in samples per second.
 
     `ratio`: time over the fastest contender's time; None for the fastest itself, and if another quantity is ranked.
-    `flops`: of a step; `least_bytes`: what a step must move between memory and processor, `held_bytes`: the data that it uses, at
-    least; 0 where they are not known. `busy_cores`: kept busy by the process; `gpu_share`: of the time in which a kernel ran.
+    `flops`: of a step; `least_bytes`: what a step must move between memory and processor; `held_bytes`: the data that it uses, at
+    least; 0 where unknown. `busy_cores`: cores that the process keeps busy; `gpu_share`: share of the time in which a kernel ran.
     `joules`: energy per step, by meter. Means over processes.
     """
 
@@ -77,10 +78,10 @@ class Standing:
 
 @dataclass(frozen=True)
 class Proof:
-    """A certificate as the table shows it. `state`: certified, rejected, none.
+    """A certificate as shown in the table. `state`: certified, rejected, none.
 
     `on_purpose`: "another algorithm" or "wrong on purpose" where something else is computed on purpose; otherwise empty.
-    `processes`: whether the measured processes began as the certificate did; empty without a certificate or a process.
+    `processes`: whether the first losses of the processes equal those of the certificate; empty without certificate or process.
     """
 
     state: str
@@ -92,15 +93,15 @@ class Proof:
 
 @dataclass(frozen=True)
 class Contender:
-    """One case with everything that was measured of it.
+    """One case with all of its measurements.
 
     `variant` is its name in the group, `title` what tables show, `settings` its knobs that are not at their defaults.
     `standings` is by ranked input, `speeds` by measured input.
     `profile`: where the time of its step goes; None if that was not asked, or failed for the reason `not_profiled`. `profiles`:
-    those of all profiled processes, by number.
+    the profiles of all profiled processes, by number.
     `graphs`: stages of the graph of its step, empty if they were not counted, or could not be for the reason `no_graph`.
     `communication`: its exchange by itself; None if that was not measured, or could not be for the reason `no_communication`.
-    `latencies` are by quantity. `facts` are those of the framework. `above_peak` says why its speed is an error; empty
+    `latencies`: by quantity. `facts`: those of the framework. `above_peak`: why its speed is an error; empty
     where it is none.
     """
 
@@ -137,7 +138,7 @@ class Contender:
 
     @property
     def maintained(self) -> bool:
-        """Whether its framework is maintained, and not retired."""
+        """Whether its framework is still maintained."""
         return self.facts.maintained
 
     @property
@@ -157,7 +158,7 @@ class Contender:
 
     @property
     def in_text(self) -> str:
-        """The name as it stands in a sentence, beside others."""
+        """The name as it is written in a sentence that lists several."""
         return in_text(self.title, "" if self.maintained else "retired")
 
     @property
@@ -170,13 +171,13 @@ class Contender:
 class Comparison:
     """One group: contenders best first on the primary input, with verdicts for each input.
 
-    `task`: training or inference. `quantity` is what they are ranked by, in the task's words; one with a single value per process
+    `task`: training or inference. `quantity`: the ranked one, in the task's words; one with a single value per process
     has PROCESS as its only input. `sentences` and `advice` are by input. `reused` says from which earlier run the rounds are,
-    if they are. `thresholds` are of the main score of the test metric. `remarks` are (title, note) pairs: that a framework is
+    if they are. `thresholds`: of the main score of the test metric. `remarks`: (title, note) pairs: that a framework is
     retired, or what a row computes that is wrong on purpose. `apart`: why its contenders are compared with each other only;
-    usually empty. `further`: how it can have more rounds. `peak_flops` (FLOP/s) and `bandwidth` (bytes/s) are the
+    usually empty. `further`: how to run more rounds. `peak_flops` (FLOP/s) and `bandwidth` (bytes/s) are the
     measured limits of this machine, None where they are not known; `cache_bytes`: size of its last-level caches, 0 where it is
-    not known. `replaced`: the preset's values of the sizes that are others here, by name.
+    not known. `replaced`: {size: value in the preset} of the sizes that were changed.
     """
 
     group: str
@@ -209,10 +210,11 @@ class Comparison:
 
 @dataclass(frozen=True)
 class View:
-    """Everything a report shows.
+    """All contents of a report.
 
-    `missing`: what is skipped of groups of which nothing could be measured. `published`: the entries of documents that the
-    study is held against. `searched`: the settings that were tried before the rounds.
+    `missing`: the skipped cases of groups in which nothing could be measured. `published`: the entries of documents that the
+    study is compared with. `searched`: the settings that were tried before the rounds. `repeated`: attempts at rounds that do
+    not count only because workers stood still.
     """
 
     name: str
@@ -225,16 +227,20 @@ class View:
     warnings: tuple[ResultWarning, ...]
     published: tuple[Table, ...] = ()
     searched: Searched | None = None
+    repeated: tuple[Repeated, ...] = ()
 
     @property
     def task(self) -> str:
-        """The task whose words describe the run as a whole: inference where all of it is."""
+        """The task whose words describe the whole run: inference if every comparison is one, otherwise training."""
         return TRAINING if {each.task for each in self.comparisons} - {INFERENCE} else INFERENCE
 
 
 @dataclass(frozen=True)
 class Source:
-    """What a view is made from: all of it was read from the run folder. `certificates` are by case id."""
+    """The sources of a view, all read from the run folder.
+
+    `certificates`: by case id. `repeated`: attempts at rounds that do not count only because workers stood still.
+    """
 
     name: str
     plan: RunPlan
@@ -244,6 +250,7 @@ class Source:
     quantity: Quantity
     disturbances: tuple[dict[str, Any], ...]
     folder: Path
+    repeated: tuple[Repeated, ...] = ()
 
 
 def location_of(quantity: Quantity, trials: tuple[Trial, ...], name: str) -> Location | None:

@@ -1,4 +1,4 @@
-"""The nodes of a cluster that measured a run: how many there are, and which rounds each of them ran."""
+"""The nodes of a cluster that measured a run: their number, and the rounds that every node ran."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -16,7 +16,7 @@ POOLED = (
 def rounds(notes: Notes) -> dict[str, list[str]]:
     """Return the rounds that count, as `line:small 1, 3`, by the node that ran them; empty without a cluster.
 
-    Nodes that had ranks of a strategy over several nodes have them as `ranks of line:small 1`.
+    A node that only contributed ranks to a strategy over several nodes has `ranks of line:small 1`.
     """
     found: dict[str, dict[str, list[int]]] = {}
     for note in notes:
@@ -31,7 +31,7 @@ def rounds(notes: Notes) -> dict[str, list[str]]:
 
 
 def machine_line(record: RunRecord, notes: Notes, machine: str) -> str:
-    """Return the machine in one line, and how many of them measured on a cluster."""
+    """Return the machine in one line, with the number of such nodes if a cluster measured."""
     count = len(rounds(notes))
     if not record.nodes or not count:
         return machine
@@ -39,5 +39,5 @@ def machine_line(record: RunRecord, notes: Notes, machine: str) -> str:
 
 
 def was_lost(note: dict[str, Any]) -> bool:
-    """Return whether an attempt ended because its node was lost; nothing is known of its machine's load then."""
+    """Return whether an attempt ended because its node was lost. The load of that machine is unknown then."""
     return not note["kept"] and bool(note.get("node")) and not note["host_noise"]

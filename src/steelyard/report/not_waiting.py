@@ -1,4 +1,4 @@
-"""Ranks that do not wait for each other in every step, beside those of the same framework that do: speed and learning."""
+"""Asynchronous ranks, compared with ranks of the same framework that wait for each other in every step: speed and learning."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
-from steelyard.report import formatting, learning
+from steelyard.report import formatting, thresholds
 from steelyard.report.formatting import NO_VALUE
 from steelyard.report.notation import duration
 from steelyard.report.scaling import OTHER, SAME, alike, computation, is_shown, ratio_of, spread_of
@@ -37,10 +37,10 @@ CAPTION = (
 
 @dataclass(frozen=True)
 class Learnt:
-    """What the trainings of a contender have learnt. `last`: the score after the last epoch, the mean over trainings.
+    """The learning of a contender's trainings. `last`: the score after the last epoch, the mean over trainings.
 
     `seconds` and `epoch`: when half of the trainings had reached the threshold; None if fewer have, or there is no threshold.
-    `arrived`: how many have.
+    `arrived`: the number of trainings that reached it.
     """
 
     last: float
@@ -51,10 +51,10 @@ class Learnt:
 
 @dataclass(frozen=True)
 class Beside:
-    """One contender whose ranks do not wait, and the one whose ranks do. `speed`: None where the two share no round.
+    """A contender whose ranks do not wait, and one whose ranks do. `speed`: None if the two share no round.
 
-    `threshold`: the hardest value of `score` that one of the two has reached in half of its trainings; None without any.
-    `learnt`: of the two, in this order; None where the network was not evaluated after each epoch.
+    `threshold`: the hardest value of `score` that half of the trainings of either contender reached; None if there is none.
+    `learnt`: of both, in this order; None if the network was not evaluated after every epoch.
     """
 
     contender: Contender
@@ -66,7 +66,7 @@ class Beside:
 
 
 def beside(comparison: Comparison) -> list[Beside]:
-    """Return the contenders whose ranks do not wait in every step, each beside the fastest of its framework whose ranks do."""
+    """Return the contenders whose ranks do not wait in every step, each with the fastest of its framework whose ranks do."""
     found = []
     for contender in comparison.contenders:
         if _is_of(comparison, contender, NOT_WAITING) and (waiting := _waiting(comparison, contender)):
@@ -98,7 +98,7 @@ def _time(comparison: Comparison, contender: Contender) -> float:
 
 
 def _learning(comparison: Comparison, *both: Contender) -> dict[str, Any]:
-    """Return the score of two contenders, the threshold, and what each has learnt; empty where they were not evaluated."""
+    """Return the score, the threshold and the learning of two contenders; empty if they were not evaluated."""
     trained = [courses(each.trials) for each in both]
     scores = {course.score for one in trained for course in one}
     if not all(trained) or len(scores) != 1 or "" in scores:
@@ -107,7 +107,7 @@ def _learning(comparison: Comparison, *both: Contender) -> dict[str, Any]:
     last = [_last(one, score) for one in trained]
     if not all(map(math.isfinite, last)):
         return {}
-    for threshold in reversed(learning.by_difficulty(score, comparison.thresholds)):
+    for threshold in reversed(thresholds.by_difficulty(score, comparison.thresholds)):
         learnt = tuple(_learnt(one, score, threshold) for one in trained)
         if any(each.epoch is not None for each in learnt):
             return {"score": score, "threshold": threshold, "learnt": learnt}
@@ -118,7 +118,8 @@ def _learnt(trained: Sequence[Course], score: str, threshold: float) -> Learnt:
     seconds, epochs = (
         survival.share_arrived([each.reaches(threshold, unit) for each in trained]) for unit in SECONDS_AND_EPOCHS
     )
-    return Learnt(_last(trained, score), seconds.median, epochs.median, seconds.arrived)
+    second, epoch = (each.median.latest if each.median else None for each in (seconds, epochs))
+    return Learnt(_last(trained, score), second, epoch, seconds.arrived)
 
 
 def _last(trained: Sequence[Course], score: str) -> float:
@@ -126,14 +127,14 @@ def _last(trained: Sequence[Course], score: str) -> float:
 
 
 def headings(found: list[Beside]) -> list[str]:
-    """Return those of the table's columns; of learning only where a row has it."""
+    """Return the headings of the table's columns, those about learning only if a row has values for them."""
     score = next((each.score for each in found if each.learnt), "")
     of_learning = [f"{score} reached", "when", "by those that wait", f"{score} at the end", "of those that wait"]
     return ["contender", "ranks that wait", "speed", *(of_learning if score else [])]
 
 
 def rows(found: list[Beside]) -> list[list[str]]:
-    """Return the cells of the table, a row for each contender."""
+    """Return the cells of the table, one row for every contender."""
     columns = len(headings(found))
     return [(cells := _cells(each)) + [NO_VALUE] * (columns - len(cells)) for each in found]
 
@@ -142,13 +143,13 @@ def _cells(each: Beside) -> list[str]:
     found = [each.contender.title, each.waiting.case.strategy, _speed(each)]
     if not each.learnt:
         return found
-    threshold = NO_VALUE if each.threshold is None else learning.shown(each.score, each.threshold)
+    threshold = NO_VALUE if each.threshold is None else thresholds.shown(each.score, each.threshold)
     when = [NO_VALUE if each.threshold is None else _when(one) for one in each.learnt]
-    return [*found, threshold, *when, *(learning.shown(each.score, one.last) for one in each.learnt)]
+    return [*found, threshold, *when, *(thresholds.shown(each.score, one.last) for one in each.learnt)]
 
 
 def line(each: Beside) -> str:
-    """Return one contender as sentences."""
+    """Return the sentences about one contender."""
     title, waiting = each.contender.title, each.waiting.case.strategy
     found = (
         f"{title}: {_speed(each)} the speed of {waiting}."
@@ -159,9 +160,9 @@ def line(each: Beside) -> str:
         return found
     own, other = each.learnt
     if each.threshold is not None:
-        threshold = f"{each.score[:1].upper()}{each.score[1:]} {learning.shown(each.score, each.threshold)}"
+        threshold = f"{each.score[:1].upper()}{each.score[1:]} {thresholds.shown(each.score, each.threshold)}"
         found += f" {threshold} {_when(own)}, with {waiting} {_when(other)}."
-    last, its = (learning.shown(each.score, one.last) for one in each.learnt)
+    last, its = (thresholds.shown(each.score, one.last) for one in each.learnt)
     return f"{found} At the end {last}, with {waiting} {its}."
 
 
@@ -172,7 +173,7 @@ def _speed(each: Beside) -> str:
 def _when(learnt: Learnt) -> str:
     if learnt.seconds is None or learnt.epoch is None:
         return "in fewer than half of its trainings" if learnt.arrived else "never"
-    return f"after {duration(learnt.seconds * 1e9)} (epoch {learnt.epoch:g})"
+    return f"by {duration(learnt.seconds * 1e9)} (epoch {learnt.epoch:g})"
 
 
 def as_dict(each: Beside, name: Callable[[Contender], str]) -> dict[str, Any]:

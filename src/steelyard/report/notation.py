@@ -1,4 +1,4 @@
-"""Numbers as text: three significant digits, and as many in an interval as its width justifies."""
+"""Numbers as text: three significant digits, and in an interval as many as its width justifies."""
 
 import math
 

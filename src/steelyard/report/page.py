@@ -1,4 +1,4 @@
-"""View -> one self-contained HTML page: text, style, plots and the plotting library; it needs no network."""
+"""Write a view as one self-contained HTML page with text, style, plots and the plotting library. It needs no network."""
 
 import base64
 import gzip
@@ -10,7 +10,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import BytecodeCache, Environment, FileSystemLoader, StrictUndefined
+from jinja2.bccache import Bucket
 from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
@@ -41,6 +42,26 @@ TEMPLATES = Path(__file__).parent / "templates"
 PAGE = "page.html.jinja"
 COMPRESSION = 6
 """Level of gzip: level 9 takes twice as long and saves 1 %."""
+
+
+class Compiled(BytecodeCache):
+    """Keeps the compiled templates of this process, because environments with other terms have the same templates.
+
+    To compile those of a page takes most of the time in which one is written.
+    """
+
+    def __init__(self) -> None:
+        self._code: dict[str, bytes] = {}
+
+    def load_bytecode(self, bucket: Bucket) -> None:
+        if kept := self._code.get(bucket.key):
+            bucket.bytecode_from_string(kept)
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        self._code[bucket.key] = bucket.bytecode_to_string()
+
+
+COMPILED = Compiled()
 
 
 def render(view: View) -> str:
@@ -86,7 +107,7 @@ def library() -> str:
 
 
 def policy(scripts: Iterable[str], styles: Iterable[str]) -> str:
-    """Return the Content-Security-Policy of a page: these scripts and style sheets, and nothing from anywhere else.
+    """Return the Content-Security-Policy of a page, which allows these scripts and style sheets only.
 
     plotly.js adds an empty style sheet, which it fills later, and sets the style of single elements. Browsers refuse the style
     sheet that it adds for maps, which no plot needs.
@@ -104,10 +125,11 @@ def _hashes(texts: Iterable[str]) -> str:
 
 
 def environment(terms: Glossary) -> Environment:
-    """Return what renders the templates of pages with these terms."""
+    """Return the environment that renders the templates of pages with these terms."""
     loader = FileSystemLoader(TEMPLATES)
     found = Environment(
         loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, finalize=_shared,
+        bytecode_cache=COMPILED,
     )  # fmt: skip
     found.filters.update(explained=lambda sentence: terms.marked(privacy.without_names(sentence)), term=terms.button)
     found.filters.update(anchor=anchor, build=formatting.build, describe=formatting.describe, facts=details.facts)
@@ -118,15 +140,15 @@ def environment(terms: Glossary) -> Environment:
 
 
 def _shared(value: Any) -> Any:
-    """Return a value as the page shows it: texts of the record without names; what is HTML already as it is."""
+    """Return a value for the page: texts of the record without user names and home folders, and HTML unchanged."""
     return value if isinstance(value, Markup) else privacy.without_names(str(value))
 
 
 def _remaining(proof: dict[str, Any]) -> dict[str, Any]:
-    """Return what the page does not show of a certificate elsewhere."""
+    """Return the fields of a certificate that the page does not show elsewhere."""
     return {name: value for name, value in proof.items() if name not in ("passed", "sentence")}
 
 
 def read(name: str) -> str:
-    """Return the text of a file beside the templates."""
+    """Return the text of a file in the folder of the templates."""
     return (TEMPLATES / name).read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""What the page leaves out, because it is shared: the paths of home folders, and the name of the user."""
+"""Remove what must not be published with a page: paths of home folders, and the name of the user."""
 
 import getpass
 import re
@@ -13,7 +13,7 @@ PATH = re.compile(r"(?:~|[A-Za-z]:)?[/\\][^\s\"'<>]+")
 
 def without_names(text: str) -> str:
     """Return a text with `~` for every home folder, and `user` for the name of the present user in any other path."""
-    if "/" not in text and "\\" not in text:  # no path; most texts of a page are numbers and names
+    if "/" not in text and "\\" not in text:  # no path: most texts of a page are numbers and names
         return text
     homes = {str(Path.home()), str(Path.home().resolve())} - {"/"}
     for home in sorted(homes, key=len, reverse=True):

@@ -1,4 +1,4 @@
-"""The documents that a study redoes, as page and terminal show them: published beside measured, with a judgement."""
+"""The documents that a study redoes, for page and terminal: published and measured values, with a judgement."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from steelyard.statistics.claims import Claim
 
 QUICK = "Q"
-"""The size of a study for tests and demonstration."""
+"""The size of a study for tests and demonstrations."""
 MOST_NAMED = 4
 AGAINST = " against "
-"""Between two values that are compared."""
+"""The separator of two values that are compared."""
 MEANINGS = {
     "same size": (
         "the whole measured interval is near the published ratio: within 25 %, and with at least half and at most twice of its "
@@ -47,7 +47,7 @@ IN_A_COUNT = {
     "same size": "of the same size", "same order": "in the same order", "other size": "of another size",
     "opposite order": "in the opposite order", "compatible, not precise": "compatible but not precise",
 }  # fmt: skip
-# Rows of one claim that do not agree.
+# The rows of one claim contradict each other.
 DIFFERENT = "different from row to row"
 SMALL_SIZES = ("C", "Q")
 RULE = "A word is given only where kind of device, batch, precision, data and lengths are the document's."
@@ -84,7 +84,7 @@ class Table:
 
     @property
     def source(self) -> str:
-        """Where the entry stands."""
+        """Document and place of the entry."""
         return f"{self.published.cite}, {self.published.where}, {lines(self.published.lines)}"
 
     @property
@@ -94,7 +94,7 @@ class Table:
 
     @property
     def notes(self) -> list[str]:
-        """What a reader has to know of the entry."""
+        """Notes that a reader needs for the entry."""
         known = self.published
         kind = "values" if self.has_levels else "ratios"
         computed = f"The document does not print these {kind}. They are computed from its values: {known.formula}."
@@ -113,7 +113,7 @@ class Table:
 
     @property
     def has_levels(self) -> bool:
-        """Whether values are judged themselves, and not ratios of two."""
+        """Whether single values are judged, and not ratios of two."""
         return any(row.statement.second is None for row in self.rows)
 
 
@@ -136,7 +136,7 @@ class Cells:
 
 @dataclass(frozen=True)
 class Settings:
-    """What a document states of the settings of its networks, for the fold of its section: a row for each, and the headings."""
+    """The settings that a document states for its networks: headings, and one row for every network. Shown folded."""
 
     title: str
     versions: str
@@ -146,9 +146,9 @@ class Settings:
 
 @dataclass(frozen=True)
 class Section:
-    """All that the page of a study shows of documents; `answer` is empty where the study has none.
+    """The section on documents of a study's page; `answer` is empty if the study has none.
 
-    `settings`: a table for each document, and one for this run. `names_differences`: whether rows say what differs.
+    `settings`: one table for every document, and one for this run. `names_differences`: whether rows name the differences.
     """
 
     answer: str
@@ -164,12 +164,12 @@ class Section:
 
     @property
     def is_judged(self) -> bool:
-        """Whether anything that was published could be held against the run."""
+        """Whether any published value could be compared with the run."""
         return any(row.judgement for table in self.tables for row in table.rows)
 
 
 def section(view: View) -> Section:
-    """Return what the page of a run shows of documents."""
+    """Return the section on documents of a run's page."""
     published, found = view.record.plan.published, view.published
     has_levels = any(table.has_levels for table in found)
     said, quick = answer(found), published.size == QUICK
@@ -190,7 +190,7 @@ def section(view: View) -> Section:
 
 
 def _what_differs(size: str, found: Sequence[Table]) -> str:
-    """Return why rows have a ratio and no word, in one sentence; empty if none has."""
+    """Return one sentence on why rows have a ratio and no judgement; empty if there is no such row."""
     if not any(row.measured and row.differences for table in found for row in table.rows):
         return ""
     return RULE + (SMALL.format(size=size) if size in SMALL_SIZES else OTHERWISE)
@@ -206,7 +206,7 @@ def _versions(several: Iterable[Conditions]) -> str:
 
 
 def _settings_here(found: Sequence[Table]) -> list[Settings]:
-    """Return the settings of the groups of this run that stand beside documents; none if none does."""
+    """Return the settings of this run's groups that are compared with documents; empty if there are none."""
     groups = {row.group: _as_text(row.here) for table in found for row in table.rows if row.here}
     if not groups:
         return []
@@ -215,12 +215,12 @@ def _settings_here(found: Sequence[Table]) -> list[Settings]:
 
 
 def _as_text(found: Conditions) -> Conditions:
-    """Return the settings of a group with its sizes as text: a list is one value of this run, and not a choice of several."""
+    """Return the settings of a group with its sizes as text: in a run, a list is one value and not a choice of several."""
     return replace(found, sizes={name: str(value).lower() for name, value in found.sizes.items()})
 
 
 def _settings_row(found: Conditions) -> tuple[str, ...]:
-    """Return the cells of a row: network, device, what is stated, what is assumed and what is not stated; without versions."""
+    """Return the cells of a row: network, device, stated, assumed and unstated settings; without versions."""
     device = Conditions(devices=found.devices, device_names=found.device_names).parts()
     rest = replace(found, versions="", devices=(), device_names="").parts()
     return ", ".join(found.cells), _and(device), _and(rest), _and(found.parts(assumed=True)), _and(found.not_stated)
@@ -231,7 +231,7 @@ def _and(parts: Sequence[str]) -> str:
 
 
 def _profiled(view: View) -> list[str]:
-    """Return what the profiles say of each group, where the study is held against any of it."""
+    """Return the profiles of every group, if the study is compared with quantities of profiles."""
     if not any(table.published.quantity in profiled.QUANTITIES for table in view.published):
         return []
     sentences = [sentence for each in view.comparisons if (sentence := shares.sentence(each))]
@@ -240,7 +240,7 @@ def _profiled(view: View) -> list[str]:
 
 
 def tables(source: Source, comparisons: Sequence[Comparison]) -> tuple[Table, ...]:
-    """Return what a run's study is held against, beside what the run measured; empty for a study without documents.
+    """Return the published values of a run's study together with the measured ones; empty for a study without documents.
 
     `comparisons`: those of the run, with the profiles of their contenders.
     """
@@ -258,7 +258,7 @@ def tables(source: Source, comparisons: Sequence[Comparison]) -> tuple[Table, ..
 
 
 def answer(found: Sequence[Table]) -> str:
-    """Return how many published claims were redone, and with what result; empty for a study without documents."""
+    """Return how many published claims were redone, and the results; empty for a study without documents."""
     rows = [row for table in found for row in table.rows]
     judged = count(rows)
     total = sum(judged.values())
@@ -277,7 +277,7 @@ def answer(found: Sequence[Table]) -> str:
 
 
 def _clauses(found: Sequence[Table]) -> list[str]:
-    """Return a sentence for each judgement that occurs, with what it is about."""
+    """Return one sentence for every judgement that occurs, with its claims."""
     rows = [(table.published.quantity, row) for table in found for row in table.rows]
     clauses = []
     for judgement in JUDGEMENTS:
@@ -300,11 +300,13 @@ def lines(numbers: Sequence[int]) -> str:
 
 
 def said(claim: Claim) -> str:
-    """Return what a document says of a ratio, such as `1.198x`, `up to 1.08x` or `faster`."""
+    """Return the published ratio as text, such as `1.198x`, `up to 1.08x` or `faster`."""
     if claim.low is None:
         return "better, no number"
     if claim.high is None:
         return f"over {_factor(claim.low)}"
+    if claim.low == claim.high == 1:
+        return "the same"
     if not claim.ordered:
         return f"within {_factor(claim.high)} either way"
     if claim.low == claim.high:
@@ -323,7 +325,7 @@ def ratio(row: Row, quantity: str = "") -> Formatted:
 
 
 def setting(row: Row) -> str:
-    """Return where a row was measured, with its batch and the document's where they differ."""
+    """Return the preset and batch of a row, with the document's batch if it differs."""
     if not row.group:
         return ""
     there = row.statement.batch
@@ -336,7 +338,7 @@ def _cells(row: Row, published: PublishedTable) -> Cells:
     statement, derived = row.statement, published.derived
     # The text of some documents is LaTeX.
     figure = statement.printed.replace(r"\times", "×")
-    # A ratio that was computed needs no second text, the two values that it is computed from do.
+    # A computed ratio is not repeated as text, but the two values that it is computed from are.
     kind = ("computed" if AGAINST in figure else "") if derived else "printed"
     printed = f"{kind}: {figure}" if kind and figure else ""
     if statement.second is None:
@@ -354,13 +356,13 @@ def _cells(row: Row, published: PublishedTable) -> Cells:
 
 
 def _document_settings(row: Row) -> str:
-    """Return the document's settings of a statement in one line: of the network that was measured, or what all have in common."""
+    """Return the document's settings of a statement in one line: those of the measured network, or those that all share."""
     known = row.published or (common(row.statement.conditions) if row.statement.conditions else None)
     return known.text if known else NOT_KEPT.capitalize()
 
 
 def _values(row: Row) -> str:
-    """Return the measured means of both sides; of one alone, whose mean has a column of its own, the number of processes."""
+    """Return the measured means of both sides. A single side has a column for its mean: return its number of processes."""
     if isinstance(row.measured, Level):
         return f"{row.measured.processes} profiled process{'es' if row.measured.processes > 1 else ''}"
     return AGAINST.join(filter(None, row.values)) or formatting.NO_VALUE

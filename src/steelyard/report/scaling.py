@@ -1,4 +1,4 @@
-"""What several ranks bring: speed-up, efficiency, exchange and idle time of each strategy, beside a single process."""
+"""Strategies compared with a single process: speed-up, efficiency, exchange and idle time."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ if TYPE_CHECKING:
     from steelyard_worker.strategy import Spread
 
 SAME, OTHER = "the same", "another algorithm"
-# Kinds whose parts compute layers of the network, each of them for the whole batch, also where one process drives all devices.
+# Kinds whose parts compute some layers for the whole batch, also if one process drives all devices.
 CUTTING = ("model", "pipeline")
-# Kinds whose ranks do not each hold all weights and all of the optimizer's state.
+# Kinds whose ranks hold only a part of the weights or of the optimizer's state.
 DIVIDING = ("sharded", *CUTTING)
-# Fields of a case that another batch changes.
+# Fields of a case that change with the batch.
 OF_THE_BATCH = frozenset({"sizes.batch", "specification", "inputs"})
 
 
 @dataclass(frozen=True)
 class Share:
-    """A share with the ends of its interval; `enough`: whether there were enough rounds for an interval of use."""
+    """A share with the ends of its interval; `enough`: whether there were enough rounds for a useful interval."""
 
     value: float
     low: float
@@ -43,9 +43,9 @@ class Share:
 
 @dataclass(frozen=True)
 class Scaled:
-    """One contender. `computes`: the same as a single process, something else, or why it is in no figure here.
+    """One contender. `computes`: the same as a single process, something else, or why its figures are not used.
 
-    `single`: the single process that `speed_up` is relative to. `without`: the ranks without exchange that `exchange` is relative
+    `single`: the single process that `speed_up` refers to. `without`: the ranks without exchange that `exchange` refers
     to. `idle` and `ideal_idle`: of a pipeline. `memory`: the peak of the rank that needs most over that of `single`, where ranks
     are processes that divide what one process holds. Memory in bytes and busy cores are of each rank, by rank, means over trials.
     """
@@ -71,7 +71,7 @@ class Scaled:
 
 @dataclass(frozen=True)
 class Weak:
-    """A contender beside the single process of another group that has a batch of one part."""
+    """A contender with the single process of another group whose batch is that of one part."""
 
     contender: Contender
     parts: int
@@ -83,10 +83,10 @@ class Weak:
 
 
 def scaled(comparison: Comparison) -> list[Scaled]:
-    """Return the contenders with a strategy, and the single processes beside them; none where no training is spread.
+    """Return the contenders with a strategy, and their single processes; empty if no training is spread.
 
-    Those of a framework and mode follow each other, the single process first. The framework of the fastest is the first.
-    None either where a quantity is ranked that has one value per process: this is about the time of steps.
+    They are sorted by framework and mode, the single process first. The framework of the fastest comes first.
+    Empty also if the ranked quantity has one value per process, because this is about the time of steps.
     """
     spread = [each for each in comparison.contenders if parts_of(each.case.strategy) > 1 and is_shown(comparison, each)]
     found = [_scaled(comparison, each) for each in spread]
@@ -97,9 +97,9 @@ def scaled(comparison: Comparison) -> list[Scaled]:
 
 
 def weak(comparison: Comparison, among: Sequence[Comparison]) -> list[Weak]:
-    """Return the overhead of every contender whose batch is that of another group's single process for each part.
+    """Return the overhead of every contender whose batch per part is the batch of another group's single process.
 
-    The two did not run in common rounds, so the interval is not paired.
+    Both ran in different rounds, so the interval is not paired.
     """
     found = []
     for row in scaled(comparison):
@@ -124,7 +124,7 @@ def _framework_and_mode(contender: Contender) -> tuple[str, str]:
 
 
 def is_shown(comparison: Comparison, contender: Contender) -> bool:
-    """Return whether a contender has times of steps on the input that decides."""
+    """Return whether a contender has step times on the input that verdicts use."""
     return comparison.primary in contender.speeds
 
 
@@ -156,12 +156,12 @@ def _scaled(comparison: Comparison, contender: Contender, is_single: bool = Fals
 
 
 def spread_of(contender: Contender) -> Spread | None:
-    """Return what the framework declares of a contender's strategy, as its trials recorded it; None for a single process."""
+    """Return the framework's declaration of a contender's strategy, as recorded by its trials; None for a single process."""
     return next((trial.job.spread for trial in contender.trials if trial.job.spread), None)
 
 
 def computation(contender: Contender) -> str:
-    """Return what a contender computes, or why its figures are not used."""
+    """Return whether a contender computes the same as a single process or something else, or why its figures are not used."""
     spread = spread_of(contender)
     if contender.failure:
         return "failed"
@@ -175,7 +175,7 @@ def computation(contender: Contender) -> str:
 
 
 def _single(comparison: Comparison, contender: Contender, free: frozenset[str] = frozenset()) -> Contender | None:
-    """Return the single process that is like a contender in all else: the one on as many cores as threads, if there is one."""
+    """Return the single process that otherwise equals a contender, preferably the one on as many cores as threads."""
     found = [
         each
         for each in comparison.contenders
@@ -201,10 +201,10 @@ def _without_exchange(comparison: Comparison, contender: Contender) -> Contender
 
 
 def alike(other: Contender, contender: Contender, free: frozenset[str] = frozenset()) -> bool:
-    """Return whether two cases differ only in their strategies, in what these set, and in what is `free`."""
+    """Return whether two cases differ only in their strategies, the settings that these imply, and the `free` fields."""
     declared = [spread for each in (other, contender) if (spread := spread_of(each))]
     knobs = {MICRO_BATCHES, *(knob for spread in declared for knob in spread.knobs)}
-    # The same framework, with a package more.
+    # The same framework with one more package.
     environment = {"version"} if any(spread.environment for spread in declared) else set()
     return differences(other.case, contender.case).keys() <= {
         "strategy",
@@ -230,13 +230,13 @@ def _of_hungriest_rank(contender: Contender) -> dict[int, float]:
 
 
 def ratio_of(comparison: Comparison, a: Contender, b: Contender) -> Ratio | None:
-    """Return the time of a step of A over that of B: as in the verdict on the two, or paired where one is in no verdict."""
+    """Return the ratio of step times A / B: from the verdict on the two, or paired by round if one is in no verdict."""
     verdict = comparison.rankings[comparison.primary].between(a.case.id, b.case.id)
     return Ratio(verdict.ratio, verdict.low, verdict.high, verdict.rounds) if verdict else _paired(comparison, a, b)
 
 
 def _paired(comparison: Comparison, a: Contender, b: Contender) -> Ratio | None:
-    """Return the ratio with its 95 % interval; without ends where the two share one round, None where they share none."""
+    """Return the ratio with its 95 % interval; without ends if the two share one round, None if they share none."""
     above, below = _values(comparison, a), _values(comparison, b)
     common = sorted(above.keys() & below.keys())
     if len(common) == 1:

@@ -1,4 +1,4 @@
-"""What several ranks bring, in sentences: up to three for a comparison, and a line for each contender."""
+"""Sentences about strategies: up to three for a comparison, and one line for every contender."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 
 def in_short(rows: Sequence[Scaled]) -> list[str]:
-    """Return what the exchange takes of a step in each framework, how many contenders make a step shorter, and the memory.
+    """Return the share of the exchange in a step by framework, how many contenders shorten the step, and the memory.
 
-    The memory is that of ranks that divide what one process holds.
+    Memory is mentioned for ranks that divide the tensors of one process.
     """
     return [sentence for sentence in (_exchanges(rows), _speed_ups(rows), _memory(rows)) if sentence]
 
@@ -38,7 +38,7 @@ def _memory(rows: Sequence[Scaled]) -> str:
 
 
 def _spans(found: Sequence[tuple[Scaled, scaling.Share]]) -> str:
-    """Return the shares of each framework: of its only strategy with the interval, or the least and the most of several."""
+    """Return the shares by framework: of a single strategy with the interval, of several the least and the most."""
     by_framework: dict[str, list[tuple[str, scaling.Share]]] = {}
     for row, share in found:
         framework, _, strategy = row.contender.title.partition(", ")
@@ -62,7 +62,7 @@ def _where(strategy: str, share: scaling.Share) -> str:
 
 
 def _speed_ups(rows: Sequence[Scaled]) -> str:
-    """Return how many contenders have a shorter step than one process; those whose ranks do not wait have lines of their own."""
+    """Return how many contenders have a shorter step than one process. Asynchronous ranks have lines of their own."""
     counted = [row for row in rows if row.speed_up and row.kind not in (ALONE, *NOT_WAITING)]
     ratios = [row.speed_up for row in counted if row.speed_up]
     if len(ratios) < 2:
@@ -82,7 +82,7 @@ def _make(number: int) -> str:
 
 
 def line(row: Scaled) -> str:
-    """Return one contender as a sentence of the terminal."""
+    """Return the sentence of the terminal about one contender."""
     name = f"{row.contender.title}{f' ({row.computes})' if row.computes == scaling.OTHER else ''}"
     if not row.speed_up or not row.single:
         reason = (
@@ -107,7 +107,7 @@ def line(row: Scaled) -> str:
 
 
 def weak_line(each: Weak) -> str:
-    """Return one contender with more samples as a sentence of the terminal."""
+    """Return the sentence of the terminal about a contender with the single process's batch on every part."""
     return (
         f"{each.contender.title}, batch {each.batch}: overhead {formatting.of_share(each.overhead)} beside {each.single.title} "
         f"with batch {each.single_batch}."
@@ -115,7 +115,7 @@ def weak_line(each: Weak) -> str:
 
 
 def not_measured(row: Scaled) -> str:
-    """Return that the exposed exchange is unknown, with the row that it needs, if that is missing."""
+    """Return the words for an unknown exposed exchange, with the row that is missing for it."""
     return (
         "not measured"
         if row.without

@@ -1,4 +1,4 @@
-"""What several ranks bring: the columns and captions of the page, and the JSON."""
+"""Strategies in tables: the columns and captions of the page, and the JSON."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ WEAK_HEADINGS = ("contender", "parts", "batch", "single process", "its batch", "
 class Section:
     """`columns` take the contenders of `rows`; `lines` are those of the terminal; `weak_rows` are under WEAK_HEADINGS.
 
-    `not_waiting`: contenders whose ranks do not wait in every step, beside those that do. `in_short`: two sentences for all.
+    `not_waiting`: asynchronous contenders with those that wait in every step. `in_short`: two sentences for all.
     """
 
     rows: list[Scaled]
@@ -52,7 +52,7 @@ class Section:
 
     @property
     def of_not_waiting(self) -> list[str]:
-        """What ranks that do not wait gain and lose."""
+        """The gains and losses of ranks that do not wait."""
         return [not_waiting.line(each) for each in self.not_waiting]
 
     @property
@@ -159,7 +159,7 @@ def _exchange(row: Scaled) -> Formatted:
 
 
 def _memory(row: Scaled) -> Formatted:
-    """Return the memory of one rank with that of all; of one process that drives all devices, its own."""
+    """Return the memory of one rank and of all ranks together; for one process that drives all devices, its own memory."""
     of_all = formatting.over_processes(PEAK_MEMORY, row.contender)
     if row.parts > 1 and row.processes == 1:
         return Formatted(of_all.value, "one process")

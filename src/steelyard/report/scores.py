@@ -6,7 +6,7 @@ from math import isnan
 from statistics import fmean
 from typing import TYPE_CHECKING
 
-from steelyard.report import learning
+from steelyard.report import thresholds
 from steelyard.results.learning import courses
 from steelyard.statistics import metrics, scores
 
@@ -65,4 +65,4 @@ class OverSeeds:
         if not values:
             return ""
         seeds = f"{len(values)} seed{'s' if len(values) > 1 else ''}"
-        return f"{learning.shown(self.name, fmean(values.values()))} ({seeds})"
+        return f"{thresholds.shown(self.name, fmean(values.values()))} ({seeds})"

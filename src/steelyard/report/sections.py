@@ -1,13 +1,14 @@
-"""A comparison -> the contents of its section of the page."""
+"""The contents of a comparison's section of the page."""
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from steelyard.report import (
     ceiling,
     choosing,
     communication,
+    confusion,
     costs,
     exchange,
     explained,
@@ -25,6 +26,7 @@ from steelyard.report import (
     shares,
     stability,
     staleness,
+    trainings,
 )
 from steelyard.report.ceiling import Ceiling
 from steelyard.report.columns import Column, of_epochs, of_phases, ranked_by
@@ -60,14 +62,14 @@ class Input:
 class Workload:
     """One comparison on the page; `missing`: (title, reason) of what was not measured or failed.
 
-    `summary` is None where that of another seed speaks for this one.
+    `summary` is None if the summary of another seed covers this one.
 
-    `verdict` belongs to the deciding input, the rest to no single one. `epochs` and `learning` are None where no whole epochs
+    `verdict` belongs to the input that decides; the rest to all inputs. `epochs` and `learning` are None where no whole epochs
     were trained, `memory` where no phase has a known peak, `ceiling` where nothing was measured, `length` where fewer than two
     contenders have steady steps. `choice` says what to choose; None where another quantity than the time per step is ranked.
-    `exchanged`: rows of the table of exported networks. `scaling` and its table `ranks` are None where no training was spread,
-    `exchange_of_ranks` and its table `exchanges` where none was spread over processes. `effects`: what settings bring; None where
-    no two contenders differ in one alone.
+    `exchanged`: rows of the table of exported networks. `scaling` and its table `ranks` are None if no training was spread,
+    `exchange_of_ranks` and its table `exchanges` if none was spread over processes. `effects`: of single settings; None where
+    no two contenders differ in just one.
     """
 
     comparison: Comparison
@@ -91,6 +93,7 @@ class Workload:
     exchange_of_ranks: communication.Section | None = None
     exchanges: Input | None = None
     effects: setting_effects.Section | None = None
+    confusions: list[Figure] = field(default_factory=list)
 
     @property
     def all_figures(self) -> list[Figure]:
@@ -100,7 +103,7 @@ class Workload:
         found += [self.length.figure] if self.length else []
         found += self.explained.figures if self.explained else []
         found += [each.figure for each in self.choice.trade_offs] if self.choice else []
-        return found + (self.learning.figures if self.learning else []) + self.figures
+        return found + (self.learning.figures if self.learning else []) + self.figures + self.confusions
 
     @property
     def anchor(self) -> str:
@@ -109,7 +112,7 @@ class Workload:
 
 
 def workload(comparison: Comparison, styles: dict[str, Style], among: Sequence[Comparison] = ()) -> Workload:
-    """Return the section of a comparison; the first of those that differ in their seed alone has the curves of all seeds."""
+    """Return the section of a comparison. Of those that differ only in their seed, the first has the curves of all seeds."""
     inputs = {source: _input(comparison, source, styles) for source in comparison.rankings}
     nothing = Input("", "Nothing was measured.", [], "", [], None)
     per_input = (series.step_times, stability.rounds)
@@ -128,7 +131,7 @@ def workload(comparison: Comparison, styles: dict[str, Style], among: Sequence[C
     columns = of_epochs(trained[0].case) if trained else ()
     spread, exchange_of_ranks = scaling_table.section(comparison, among), communication.section(comparison)
     all_of_run = among or [comparison]
-    curves = learning.section(learning.of_all_seeds(comparison, all_of_run), styles)
+    curves = learning.section(trainings.of_all_seeds(comparison, all_of_run), styles)
     effects = setting_effects.section(comparison)
     answers = [*spread.in_short, *spread.of_not_waiting] if spread else []
     answers += effects.in_short if effects else []
@@ -143,7 +146,7 @@ def workload(comparison: Comparison, styles: dict[str, Style], among: Sequence[C
         curves, shown, missing(comparison),
         exchange.rows(comparison), graphs.section(comparison), spread,
         _of_ranks(scaling_table.HEADING, spread, comparison, styles), exchange_of_ranks,
-        _of_ranks(communication.HEADING, exchange_of_ranks, comparison, styles), effects,
+        _of_ranks(communication.HEADING, exchange_of_ranks, comparison, styles), effects, confusion.plots(comparison),
     )  # fmt: skip
 
 
@@ -151,7 +154,7 @@ def _of_ranks(
     heading: str, found: scaling_table.Section | communication.Section | None, comparison: Comparison,
     styles: dict[str, Style],
 ) -> Input | None:  # fmt: skip
-    """Return the table of what several ranks bring or exchange; None where no training was spread."""
+    """Return the table of strategies or of exchanges; None if no training was spread."""
     if found is None:
         return None
     return _table(heading, found.contenders, found.columns, comparison, styles, comparison.primary)

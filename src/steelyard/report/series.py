@@ -15,7 +15,7 @@ POINTS = 2000
 """Approximate number of points plotted per contender and input: the smallest and the largest step of every bin."""
 STRIP_PIXELS = 92
 STRIP_SHARE = 0.76
-"""The share of a strip's height that its axis takes; the rest is for the title."""
+"""The share of a strip's height for its axis; the rest is for the title."""
 TICKS: dict[str, Any] = {"nticks": 4, "tickformat": "~s", "ticksuffix": "s", "tickfont": {"size": 11}}
 PREPARING = ("training", "warm-up")
 LEAST_SPAN = 0.08
@@ -36,7 +36,7 @@ Point = tuple[int | None, float, int]
 def step_times(comparison: Comparison, source: str, styles: dict[str, Style]) -> Figure | None:
     """Return one strip per contender: the steps of all rounds in order; None for an input without steps.
 
-    That is one on which nothing was measured, or the whole process, if a quantity with one value per process is ranked.
+    An input has no steps if nothing was measured on it, or if it is the whole process (a quantity with one value per process).
     """
     measured = [contender for contender in comparison.contenders if source in contender.speeds]
     if not measured:

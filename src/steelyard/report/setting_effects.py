@@ -1,4 +1,4 @@
-"""What a setting brings: each contender beside the one of its framework that differs from it in one setting alone."""
+"""The effect of single settings: pairs of contenders of one framework that differ in exactly one setting."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ UNDECIDED = "undecided"
 
 @dataclass(frozen=True)
 class Effect:
-    """A contender with another value of one setting than the contender `usual`, which has its default.
+    """A contender that differs in one setting from the contender `usual`, which has the default value.
 
-    `time` per step and peak `memory` are divided by those of `usual`; None where the two share no round, or where the largest
-    batch was searched for: then `batches` has those of the two, in this order.
+    `time` per step and peak `memory` are ratios to those of `usual`; None if the two share no round, or if the largest
+    batch was searched for: then `batches` has the batches of both, in this order.
     """
 
     contender: Contender
@@ -50,7 +50,7 @@ class Effect:
 
     @property
     def value(self) -> str:
-        """The setting with its value, as a title has it."""
+        """The setting with its value, as in a title."""
         return _named(self.setting, self.contender)
 
     @property
@@ -60,7 +60,7 @@ class Effect:
 
     @property
     def where(self) -> str:
-        """The title that both have without the setting."""
+        """The title that the two share, without the setting."""
         own = (self.value, _named(self.setting, self.usual))
         return ", ".join(part for part in self.usual.title.split(", ") if part not in own)
 
@@ -68,8 +68,8 @@ class Effect:
 def effects(comparison: Comparison) -> list[Effect]:
     """Return the contenders that differ in one setting from one with its default, by setting and value.
 
-    Both compute the same: one that is not certified, failed or computes something else is in no effect. What passes of a graph
-    bring has a section of its own.
+    Both compute the same: contenders that failed, are not certified or compute something else are left out. Passes of a graph
+    have a section of their own.
     """
     shown = [
         each
@@ -86,7 +86,7 @@ def effects(comparison: Comparison) -> list[Effect]:
 
 
 def _only_difference(contender: Contender, usual: Contender) -> str:
-    """Return the setting that has its default in `usual` and is the only difference; empty if there is none."""
+    """Return the only setting that differs, if it has its default in `usual`; otherwise an empty text."""
     different = differences(contender.case, usual.case)
     if len(different) != 1:
         return ""
@@ -114,7 +114,7 @@ def _named(setting: str, contender: Contender) -> str:
 
 
 def in_short(comparison: Comparison) -> list[str]:
-    """Return what each value of a setting brings, one sentence for all frameworks that have it."""
+    """Return the effects of a setting, one sentence for all frameworks that have it."""
     by_value: dict[tuple[str, str], list[Effect]] = {}
     for each in effects(comparison):
         by_value.setdefault((each.value, each.usual_value), []).append(each)
@@ -141,7 +141,7 @@ def _brief(ratio: Ratio) -> str:
 
 @dataclass(frozen=True)
 class Section:
-    """The table of the page, what its top says, and the lines of the terminal."""
+    """The table of the page, the sentences at the top of the page, and the lines of the terminal."""
 
     caption: str
     headings: list[str]
@@ -151,7 +151,7 @@ class Section:
 
 
 def section(comparison: Comparison) -> Section | None:
-    """Return the section of a comparison; None where no two contenders differ in one setting alone."""
+    """Return the section of a comparison; None if no two contenders differ in exactly one setting."""
     found = effects(comparison)
     if not found:
         return None

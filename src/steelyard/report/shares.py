@@ -1,4 +1,4 @@
-"""What the profiles of each contender say in single numbers, with intervals over their processes."""
+"""Profiles in single numbers, with intervals over the profiled processes."""
 
 import math
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ CAPTION = "Each value is the mean over the profiled processes, with its 95 % con
 
 @dataclass(frozen=True)
 class Section:
-    """A table with a column for each profiled contender: headings, rows that begin with their names, and how each row is read."""
+    """A table with one column for every profiled contender: headings, rows that begin with their names, and how to read a row."""
 
     headings: list[str]
     rows: list[list[str]]
@@ -39,7 +39,7 @@ def section(comparison: Comparison) -> Section | None:
 
 
 def sentence(comparison: Comparison) -> str:
-    """Return the share of a step in operations, and how short they are, of each contender; empty where none was profiled."""
+    """Return the share of a step in operations, and their mean length, by contender; empty if none was profiled."""
     profiled = [each for each in comparison.contenders if each.profiles]
     if not profiled:
         return ""
@@ -61,7 +61,7 @@ def level(quantity: ProfileQuantity, contender: Contender) -> Level | None:
 
 
 def formatted(quantity: ProfileQuantity, found: Level | None) -> Formatted:
-    """Return a mean with its interval, or with the words that one process has none."""
+    """Return a mean with its interval, or with a note that one process has none."""
     if not found:
         return Formatted(NO_VALUE)
     low, high = max(0.0, found.low), min(found.high, quantity.highest)

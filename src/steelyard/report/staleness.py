@@ -1,4 +1,4 @@
-"""How many updates of other ranks the gradients of asynchronous trainings had missed, as a plot."""
+"""Plot of how many updates of other ranks the gradients of asynchronous trainings had missed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CAPTION = (
     "training of its own."
 )
 MOST = 20
-"""The most missed updates with which every number has a tick of its own."""
+"""Up to this number of missed updates, every number has a tick."""
 
 
 def figure(comparison: Comparison, styles: dict[str, Style]) -> Figure | None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from steelyard.report.model import Comparison, Contender
 
-# Found by search: contrast of at least 3 with the light and the dark page, and a colour difference of at least 23
+# A search chose them: contrast of at least 3 with the light and the dark page, and a colour difference of at least 23
 # (CIE 1976) for normal vision and each kind of colour blindness as modelled by Machado, Oliveira and Fernandes 2009.
 COLOURS = ("#6892d1", "#c17013", "#8c3ed1", "#636784", "#c13a3a", "#a3907a")
 SYMBOLS = (
@@ -32,7 +32,7 @@ class Style:
 def styles(comparisons: Iterable[Comparison]) -> dict[str, Style]:
     """Return variant -> style: the same variant has the same style in every workload of a page.
 
-    Colours repeat after six contenders, so those of the smallest comparison come first: its curves have different ones.
+    Colours repeat after six contenders, so the smallest comparison comes first: its curves all have different colours.
     """
     groups = [sorted(contender.variant for contender in comparison.contenders) for comparison in comparisons]
     variants = dict.fromkeys(variant for group in sorted(groups, key=len) for variant in group)
@@ -40,6 +40,6 @@ def styles(comparisons: Iterable[Comparison]) -> dict[str, Style]:
 
 
 def style(place: int) -> Style:
-    """Return the style of the contender at a place; pairs of colour and symbol repeat after 42."""
+    """Return the style of the contender at an index; pairs of colour and symbol repeat after 42."""
     symbol, glyph = SYMBOLS[place % len(SYMBOLS)]
     return Style(COLOURS[place % len(COLOURS)], symbol, glyph, DASHES[place % len(DASHES)])

@@ -1,17 +1,18 @@
-"""What the top of a page says of a comparison, or of several that differ in their seed alone."""
+"""The top of a page: the summary of a comparison, or of several that differ only in their seed."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from steelyard.report.formatting import ONE_PROCESS
 from steelyard.report.formatting import headline as headline_of
-from steelyard.report.learning import Learning, same_but_seed
+from steelyard.report.learning import Learning
 from steelyard.report.model import Comparison
+from steelyard.report.trainings import same_but_seed
 
 
 @dataclass(frozen=True)
 class Summary:
-    """The headlines of a comparison, what follows from them, and what to do next. `title` and `group` name what it is about."""
+    """The headlines of a comparison, what follows from them, and what to do next. `title` and `group` name the comparison."""
 
     title: str
     group: str
@@ -29,10 +30,10 @@ def summary(
     advice: str,
     ranks: Sequence[str] = (),
 ) -> Summary | None:
-    """Return the summary of a comparison; None where that of its first seed speaks for all of its seeds.
+    """Return the summary of a comparison; None if the summary of its first seed covers all of its seeds.
 
-    Where one process of each contender was measured with each of several seeds, there is no verdict for any seed, and what the
-    trainings of all seeds have reached is said once. `ranks`: what is said of several ranks. `headline`, `clauses` and `advice`
+    If one process of every contender was measured with each of several seeds, no seed has a verdict, and the scores of the
+    trainings of all seeds are reported once. `ranks`: sentences on strategies. `headline`, `clauses` and `advice`
     are those of the verdict.
     """
     reached = [trained.sentence] if trained and trained.sentence else []

@@ -25,6 +25,7 @@ from steelyard.report import (
     sections,
     setting_effects,
     shares,
+    trainings,
     tuned,
     warnings,
 )
@@ -32,13 +33,15 @@ from steelyard.report.columns import Column
 from steelyard.report.model import Comparison, Contender, View, location_of
 from steelyard.report.styles import styles
 from steelyard.report.words import said
+from steelyard.results import confusions
 from steelyard.results.learning import courses
 from steelyard.results.quantities import OF_PHASES, PROCESS, STEP_TIME, in_task
+from steelyard.results.repeated import Repeated
 from steelyard.statistics.verdicts import Verdict
 
 COLOURS = {"certified": "green", "rejected": "bold red", "none": "yellow"}
 JUDGEMENTS = {"same size": "green", "same order": "green", "other size": "yellow", "opposite order": "bold red"}
-# Of warnings that many contenders have; the page names all.
+# The number of contenders named in a shared warning; the page names all.
 MOST_NAMED = 4
 SEVERITIES = {"error": "bold red", "warning": "yellow", "note": "dim"}
 
@@ -52,7 +55,7 @@ def show(found: View, as_json: bool = False) -> None:
 
 
 def _print_shares(console: Console, comparison: Comparison) -> None:
-    """Print what the profiles say in single numbers, where there are any."""
+    """Print the profiles in single numbers, if there are any."""
     if found := shares.section(comparison):
         console.print()
         console.print(Text("Profiled steps in numbers", style="bold"))
@@ -80,7 +83,7 @@ def print_view(console: Console, view: View) -> None:
 
 
 def _print_published(console: Console, found: published.Section) -> None:
-    """Print what was published beside what was measured; the page has the sources, and the reasons of what is missing."""
+    """Print published and measured values. The page has the sources and the reasons of missing values."""
     console.print()
     console.rule(Text("Published and measured", style="bold"), align="left", characters="─", style="dim")
     table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
@@ -145,7 +148,7 @@ def _print_comparison(console: Console, comparison: Comparison, among: Sequence[
 
 
 def _print_ranks(console: Console, comparison: Comparison, among: Sequence[Comparison]) -> None:
-    """Print what several ranks bring, a line for each contender, where a training was spread."""
+    """Print one line for every strategy, if a training was spread."""
     if found := scaling_table.section(comparison, among):
         console.print()
         console.print(Text(scaling_table.HEADING, style="bold"))
@@ -159,7 +162,7 @@ def _print_ranks(console: Console, comparison: Comparison, among: Sequence[Compa
 
 
 def _print_exchanges(console: Console, comparison: Comparison) -> None:
-    """Print what ranks exchange, a line for each contender, where a training was spread over processes."""
+    """Print one line on the exchange of every contender, if a training was spread over processes."""
     if (found := communication.section(comparison)) and found.lines:
         console.print()
         console.print(Text(communication.HEADING, style="bold"))
@@ -168,7 +171,7 @@ def _print_exchanges(console: Console, comparison: Comparison) -> None:
 
 
 def _print_effects(console: Console, comparison: Comparison) -> None:
-    """Print what each value of a setting brings, where contenders differ in one alone."""
+    """Print the effects of single settings, if contenders differ in exactly one."""
     if found := setting_effects.section(comparison):
         console.print()
         console.print(Text(setting_effects.HEADING, style="bold"))
@@ -184,7 +187,7 @@ def _print_trainings(console: Console, comparison: Comparison, among: Sequence[C
         console.print(Text(formatting.EPOCHS, style="bold"))
         shown = [each for each in columns.of_epochs(trained[0].case) if console.width >= each.width]
         console.print(_table(trained, comparison, "", shown))
-    found = learning.section(learning.of_all_seeds(comparison, among), styles([comparison])) if trained else None
+    found = learning.section(trainings.of_all_seeds(comparison, among), styles([comparison])) if trained else None
     if found and found.rows:
         console.print()
         of_seeds = f" of {len(found.seeds)} seeds" if len(found.seeds) > 1 else ""
@@ -194,8 +197,8 @@ def _print_trainings(console: Console, comparison: Comparison, among: Sequence[C
             table.add_row(Text(row.title, "bold"), *row.cells)
         console.print(table)
         console.print(Text(found.sentence, "bold"))
-        if found.otherwise:
-            console.print(Text(found.otherwise))
+        for sentence in filter(None, (found.otherwise, found.basis, found.note)):
+            console.print(Text(sentence))
 
 
 def _table(contenders: list[Contender], comparison: Comparison, source: str, shown: Sequence[Column]) -> Table:
@@ -219,7 +222,7 @@ def _cell(column: Column, comparison: Comparison, contender: Contender, source: 
 
 
 def _print_warnings(console: Console, view: View) -> None:
-    """Print each kind of warning once, with its subjects, its sentence and its advice; then what asks for nothing."""
+    """Print every kind of warning once, with its subjects, its sentence and its advice; then the notes, which need no action."""
     console.print()
     asking = [each for each in view.warnings if each.severity != "note"]
     if asking:
@@ -235,6 +238,8 @@ def _print_warnings(console: Console, view: View) -> None:
 def _print_notices(console: Console, found: Iterable[warnings.ResultWarning]) -> None:
     for notice in warnings.gather(found):
         grid = Table.grid(padding=(0, 1))
+        grid.add_column()
+        grid.add_column(overflow="fold")  # the whole path of a file, however narrow the terminal is
         for sentence, subjects in notice.findings:
             severity = Text(notice.severity, SEVERITIES[notice.severity])
             named = subjects[:MOST_NAMED] if notice.name in warnings.IN_RANGES else subjects
@@ -247,7 +252,7 @@ def _print_notices(console: Console, found: Iterable[warnings.ResultWarning]) ->
 def as_dict(view: View) -> dict[str, Any]:
     """Return the result as plain values for scripts. Values that are not finite become None.
 
-    The fields of another quantity than the time per step are there only if it is ranked.
+    Fields of quantities other than the time per step are included only if that quantity is ranked.
     """
     known, quantity = view.record, view.quantity
     found = {
@@ -256,6 +261,8 @@ def as_dict(view: View) -> dict[str, Any]:
         "missing": [asdict(each) for each in view.missing],
         "warnings": [asdict(warning) for warning in view.warnings], "folder": str(view.folder),
     }  # fmt: skip
+    if view.repeated:
+        found["repeated_for_standstill"] = [_repeated(each, view) for each in view.repeated]
     if view.searched:
         found["search"] = asdict(view.searched)
     if view.published:
@@ -265,6 +272,14 @@ def as_dict(view: View) -> dict[str, Any]:
         found["quantity"] = {**facts, "decision": said(formatting.RULE, view.task)}
     plain: dict[str, Any] = finite(found)
     return plain
+
+
+def _repeated(attempt: Repeated, view: View) -> dict[str, Any]:
+    titles = {each.case.id: each.title for comparison in view.comparisons for each in comparison.contenders}
+    return {
+        **_picked(attempt, "group", "round", "attempt"),
+        "contenders": [titles[key] for key in attempt.still if key in titles],
+    }
 
 
 def _published(table: published.Table) -> dict[str, Any]:
@@ -282,7 +297,7 @@ def _published(table: published.Table) -> dict[str, Any]:
 
 
 def finite(value: Any) -> Any:
-    """Return plain values in which those that are not finite are None, as JSON has no others."""
+    """Return plain values with None in place of numbers that are not finite, which JSON cannot express."""
     if isinstance(value, dict):
         return {key: finite(each) for key, each in value.items()}
     if isinstance(value, (list, tuple)):
@@ -321,7 +336,7 @@ def _comparison(comparison: Comparison, among: Sequence[Comparison]) -> dict[str
 
 
 def _limits(comparison: Comparison) -> dict[str, Any] | None:
-    """Return what a step needs, the machine's limits per second, and which of them bounds the network; None if not known."""
+    """Return the needs of a step, the machine's limits per second, and the limit that bounds the network; None if unknown."""
     found = ceiling.section(comparison, styles([comparison]))
     if not (found and found.limits):
         return None
@@ -332,7 +347,7 @@ def _limits(comparison: Comparison) -> dict[str, Any] | None:
 
 
 def length_of_job(comparison: Comparison) -> dict[str, Any] | None:
-    """Return who is done first from how many steps on, and after how many steps a slow start has paid; None if unknown."""
+    """Return which contender finishes first from which number of steps on, and the break-even points; None if unknown."""
     found = job_length.section(comparison, styles([comparison]))
     if not found:
         return None
@@ -389,6 +404,8 @@ def _contender(comparison: Comparison, contender: Contender) -> dict[str, Any]:
         found["profile_quantities"] = {name: asdict(each) for name, each in levels.items() if each}
     if contender.graphs or contender.no_graph:
         found["graph"] = graphs.as_dict(contender)
+    if (matrix := confusions.matrix(contender.trials)) is not None:
+        found["confusion"] = matrix.tolist()
     if contender.trains_epochs:
         found["trainings"] = [asdict(each) for each in courses(contender.trials)]
     if comparison.quantity is not STEP_TIME:

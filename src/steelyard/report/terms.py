@@ -1,4 +1,4 @@
-"""The terms of a page: one text for each, shown where the term stands and in the glossary at the end."""
+"""The explained terms of a page. The text of a term opens where the term is used, and is in the glossary at the end."""
 
 import html
 import re
@@ -71,7 +71,7 @@ class Glossary:
         return Markup(self._pattern.sub(mark, html.escape(text)))
 
     def button(self, name: str, shown: str = "") -> Markup:
-        """Return a button that opens the text of a term; a pointer that rests on it shows the text as well."""
+        """Return a button that opens the text of a term. A pointer that rests on the button shows the text, too."""
         attributes = f'type="button" class="term" popovertarget="{anchor(name)}"'
         return Markup(
             f'<button {attributes} title="{html.escape(self.texts[name])}">{shown or html.escape(name)}</button>'

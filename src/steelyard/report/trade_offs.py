@@ -1,4 +1,4 @@
-"""Two goals against each other: which contenders no other beats in both, as a sentence and as a plot."""
+"""Trade-offs of two goals: the contenders that no other beats in both, as a sentence and as a plot."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ Values = dict[str, dict[int, float]]
 
 @dataclass(frozen=True)
 class TradeOff:
-    """Two goals. `best`: the contenders that no other is shown to beat, by the first goal, and `sentence` says so."""
+    """Two goals. `best`: the contenders that no other is shown to beat, sorted by the first goal; `sentence` names them."""
 
     goals: tuple[str, str]
     best: list[Contender]
@@ -46,7 +46,7 @@ class TradeOff:
 
 @dataclass(frozen=True)
 class Axis:
-    """What one axis shows: a thing in running text, its unit, and the values of contenders by round."""
+    """One axis: the quantity in running text, its unit, and the values of contenders by round."""
 
     thing: str
     unit: str
@@ -54,7 +54,7 @@ class Axis:
 
 
 def trade_offs(comparison: Comparison, able: list[Contender], styles: Mapping[str, Style]) -> list[TradeOff]:
-    """Return speed against memory and against start; none after a single round, and without what was not recorded."""
+    """Return speed against memory and against start. Empty after a single round; unrecorded quantities are left out."""
     if comparison.rankings[comparison.primary].rounds_run < 2:
         return []
     speed, memory = (goals.costs(goal, comparison, able, NONE) for goal in ("speed", "memory"))

@@ -1,4 +1,4 @@
-"""What the modes and settings of a framework brought when they were tried in this run."""
+"""The effects of a framework's modes and settings that were measured in this run."""
 
 from steelyard.report.model import Comparison, Contender
 from steelyard.statistics.decision import Ranking
@@ -6,9 +6,9 @@ from steelyard.statistics.sentences import verdict_sentence
 
 
 def sentences(comparison: Comparison, able: list[Contender]) -> list[str]:
-    """Return for each framework with several variants what each brought over its default, in time of the deciding input.
+    """Return, for every framework with several variants, their step times relative to its default, on the input that decides.
 
-    Those that are not told apart from the default, and those that are slower, are listed together. Nothing after a single round.
+    Variants that are slower or not told apart from the default are listed together. Empty after a single round.
     """
     ranking, titles = comparison.rankings[comparison.primary], {each.case.id: each.title for each in able}
     if ranking.rounds_run < 2:

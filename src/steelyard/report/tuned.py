@@ -1,4 +1,4 @@
-"""What a search tried before the rounds: one sentence, and a table whose times are in no verdict."""
+"""The search before the rounds: one sentence, and a table of times, which are in no verdict."""
 
 from dataclasses import dataclass
 
@@ -15,7 +15,7 @@ HEADINGS = ["settings", "processes", "least ms per step", "outcome"]
 
 @dataclass(frozen=True)
 class Section:
-    """What the page shows of a search."""
+    """The section of the page about a search."""
 
     sentence: str
     caption: str
@@ -33,7 +33,7 @@ def section(view: View) -> Section | None:
 
 
 def sentence(view: View) -> str:
-    """Return how much was tried and what was chosen; empty where nothing was searched."""
+    """Return a sentence on how much was tried and what was chosen; empty if nothing was searched."""
     found, search = view.searched, view.record.plan.search
     if not found or not search:
         return ""

@@ -1,11 +1,11 @@
-"""Reasons not to trust a number as it is, each with advice; stored with the result."""
+"""Warnings: reasons not to trust a number, with advice. They are stored with the result."""
 
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from steelyard.report import nodes
+from steelyard.report import nodes, repeated_rounds
 from steelyard.report.formatting import SHORT_INPUTS
 from steelyard.report.model import Comparison, Contender, Source, Speed
 from steelyard.report.notation import duration
@@ -29,10 +29,10 @@ MEMORISED = (
     "The training has memorised its batch: the loss has vanished, and gradients so small may be subnormal numbers. Many "
     "processors compute with these far slower, and some frameworks replace them by 0."
 )
-# A figure of a reason, with its sign of percent; numbers that are parts of names stand beside other characters.
+# A number in a reason, with its percent sign. Numbers within names touch other characters and do not match.
 FIGURE = re.compile(r"(?<!\S)(\d+(?:,\d{3})*(?:\.\d+)?%?)(?=\s)")
 MOST_ALIKE = 3
-"""More sentences of one of these kinds that differ in their figures alone are shown as one with the ranges of the figures."""
+"""More sentences of one kind that differ only in their numbers are shown as one, with the ranges of the numbers."""
 IN_RANGES = ("InputBound", "NoisyMachine", "SlowFirstStep", "Unsteady")
 SEVERITIES = ("error", "warning", "note")
 # Kind -> (severity, advice).
@@ -44,7 +44,13 @@ KINDS = {
         "warning", "Measure them again while nothing else runs (--fresh): more rounds beside the same load do not help.",
     ),
     "RepeatedRounds": (
-        "note", "No action needed. A round is repeated for all contenders, and never because of its times.",
+        "note", "No action needed. A round is repeated for all contenders, and never because of its times alone.",
+    ),
+    "RepeatedForOne": (
+        "note", "No action needed: they were repeated for all contenders. Close other programs to repeat fewer.",
+    ),
+    "VerdictOfRepeatedRounds": (
+        "warning", "The verdict rests on which rounds were repeated. Measure again while nothing else runs (--fresh).",
     ),
     "LostNodes": ("note", "No action needed. A round is repeated as a whole on another node."),
     "LeftOutNodes": ("note", "The nodes that measured are equal. Measure the others in a run of their own."),
@@ -111,7 +117,7 @@ class ResultWarning:
 
 @dataclass(frozen=True)
 class Notice:
-    """All warnings of one kind, in their original order. `findings`: each sentence with all its subjects."""
+    """All warnings of one kind, in their original order. `findings`: every sentence with all of its subjects."""
 
     name: str
     severity: str
@@ -136,7 +142,7 @@ def _as_they_are(sentences: Iterable[str], found: dict[str, list[str]]) -> Itera
 
 
 def _shortened(found: dict[str, list[str]]) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Yield sentences with their subjects, those of many that differ in their figures alone as one."""
+    """Yield sentences with their subjects; many that differ only in their numbers become one."""
     for alike in _by_words(found):
         if len(alike) > MOST_ALIKE:
             yield _with_ranges(alike), tuple(subject for sentence in alike for subject in found[sentence])
@@ -148,7 +154,7 @@ def find(
     comparisons: tuple[Comparison, ...], disturbances: tuple[dict[str, Any], ...], source: Source,
     damaged: Iterable[str] = (),
 ) -> tuple[ResultWarning, ...]:  # fmt: skip
-    """Return all warnings about a run, the most severe first; `damaged` has a sentence for each part that is left out."""
+    """Return all warnings about a run, the most severe first. `damaged`: one sentence for every part that is left out."""
     found = [_warning("DamagedFile", RUN, sentence) for sentence in damaged]
     found += _disturbed(disturbances)
     found += _shifted(comparisons, disturbances)
@@ -157,6 +163,7 @@ def find(
     found += [_warning("LeftOutNodes", RUN, sentence) for sentence in source.record.left_out]
     for comparison in comparisons:
         found += _scatter(comparison)
+        found += _repeated(comparison, source)
         found += _partings(comparison, source)
         for contender in comparison.contenders:
             found += _of_contender(comparison, contender, source)
@@ -174,21 +181,29 @@ def _warning(name: str, subject: str, sentence: str, advice: str = "") -> Result
 def _disturbed(disturbances: tuple[dict[str, Any], ...]) -> Iterator[ResultWarning]:
     counted = [line for line in disturbances if line["kept"] and line["reasons"]]
     lost = [line for line in disturbances if nodes.was_lost(line)]
-    repeated = sum(not line["kept"] for line in disturbances) - len(lost)
+    again = sum(not line["kept"] for line in disturbances) - len(lost)
     if counted:
         reasons = _in_ranges({reason for line in counted for reason in line["reasons"]})
         sentence = f"{_rounds(len(counted))} disturbed but still counted: {'; '.join(reasons)}."
         yield _warning("DisturbedRounds", MACHINE, sentence)
-    if repeated:
-        sentence = f"{_rounds(repeated)} repeated because the machine was disturbed."
+    if again:
+        sentence = f"{_rounds(again)} repeated because the machine was disturbed."
         yield _warning("RepeatedRounds", MACHINE, sentence)
     for line in lost:
         sentence = f"Round {line['round']} of {line['group']} was repeated because {'; '.join(line['reasons'])}."
         yield _warning("LostNodes", RUN, sentence)
 
 
+def _repeated(comparison: Comparison, source: Source) -> Iterator[ResultWarning]:
+    of_group = tuple(each for each in source.repeated if each.group == comparison.group)
+    for title, sentence in repeated_rounds.by_contender(comparison, of_group):
+        yield _warning("RepeatedForOne", f"{title} on {comparison.group}", sentence)
+    for changed in repeated_rounds.changed_verdicts(comparison, source, of_group):
+        yield _warning("VerdictOfRepeatedRounds", f"{changed.pair} on {comparison.group}", changed.sentence)
+
+
 def _shifted(comparisons: tuple[Comparison, ...], disturbances: tuple[dict[str, Any], ...]) -> Iterator[ResultWarning]:
-    """Yield a warning for each comparison of unlike numbers of processes of which a round counts although it was disturbed.
+    """Yield a warning for every comparison of different numbers of processes in which a disturbed round counts.
 
     A program that takes a core from one of several ranks slows all of them, because they wait for each other.
     """
@@ -204,12 +219,12 @@ def _shifted(comparisons: tuple[Comparison, ...], disturbances: tuple[dict[str, 
 
 
 def _in_ranges(reasons: set[str]) -> list[str]:
-    """Return the reasons, sorted; of those that differ in their figures alone, one with the ranges of the figures."""
+    """Return the reasons, sorted; those that differ only in their numbers become one with the ranges of the numbers."""
     return sorted(_with_ranges(alike) for alike in _by_words(reasons))
 
 
 def _by_words(sentences: Iterable[str]) -> list[list[str]]:
-    """Return the sentences in groups that differ in their figures alone."""
+    """Return the sentences in groups that differ only in their numbers."""
     groups: dict[tuple[str, ...], list[str]] = {}
     for sentence in sentences:
         groups.setdefault(tuple(FIGURE.split(sentence)[::2]), []).append(sentence)
@@ -217,7 +232,7 @@ def _by_words(sentences: Iterable[str]) -> list[list[str]]:
 
 
 def _with_ranges(alike: list[str]) -> str:
-    """Return sentences that differ in their figures alone as one, which has the range of each figure."""
+    """Merge sentences that differ only in their numbers into one with the range of every number."""
     parts = zip(*(FIGURE.split(sentence) for sentence in alike), strict=True)
     return "".join(_range(found) if place % 2 else found[0] for place, found in enumerate(parts))
 

@@ -1,4 +1,4 @@
-"""The plot of what each class of operations adds or saves between two contenders."""
+"""The plot of the time that every class of operations adds or saves between two contenders."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ ROW_PIXELS = 30
 
 
 def figure(comparison: Comparison, first: Contender, a: Explained, second: Contender, b: Explained) -> Figure:
-    """Return the waterfall: a total, a bar for each class that begins where the one before ended, and the other total."""
+    """Return the waterfall: a total, one bar for every class, which begins where the previous bar ended, and the other total."""
     falls = waterfall.waterfall(a.breakdown.classes, b.breakdown.classes)
     start, end = sum(each.first_ns for each in falls), sum(each.second_ns for each in falls)
     scale, unit = notation.time_unit(max(start, end))

@@ -12,10 +12,10 @@ WORDS = {
         "uncounted": "warm-up", "building": "building the network",
     },
 }  # fmt: skip
-"""Task -> name of a placeholder -> its words."""
+"""{task: {placeholder: words}}."""
 
 
 def said(text: str, task: str) -> str:
-    """Return a text with the words of a task for its placeholders, such as {step}; {Step} begins a sentence."""
+    """Return a text with its placeholders, such as {step}, replaced by the words of a task. {Step} begins a sentence."""
     words = WORDS[task]
     return text.format(**words, **{name.capitalize(): word[:1].upper() + word[1:] for name, word in words.items()})

@@ -1,4 +1,4 @@
-"""Ranks that exchange nothing: no contender, because each trains a network of its own, but what an exchange is measured by."""
+"""Ranks that exchange nothing: the exchange is measured against them. No contender, because each trains its own network."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ if TYPE_CHECKING:
 
 
 def is_one(contender: Contender) -> bool:
-    """Return whether a contender is ranks that exchange nothing."""
+    """Return whether a contender consists of ranks that exchange nothing."""
     return name_of(contender.case.strategy) == ALONE
 
 
 def ratio(comparison: Comparison, a: str, b: str) -> Ratio | None:
     """Return the ratio of two contenders by id, above 1 where the first is better, if exactly one of them exchanges nothing.
 
-    The other one must be certified. None: it is no such pair, one of them failed or is faster than possible, or they have fewer
+    The other one must be certified. None if it is no such pair, one of them failed or is faster than possible, or they have fewer
     than two rounds in common.
     """
     by_id = {each.case.id: each for each in comparison.contenders}
@@ -33,7 +33,7 @@ def ratio(comparison: Comparison, a: str, b: str) -> Ratio | None:
 
 
 def _costs(comparison: Comparison, contender: Contender) -> dict[int, float]:
-    """Return the quantity by round, as numbers that are better when smaller."""
+    """Return {round: value}, with values that are better when smaller."""
     quantity = comparison.quantity
     rounds = {trial.job.round: trial for trial in contender.trials}
     return {key: quantity.cost(value) for key, value in quantity.of_rounds(rounds, comparison.primary).items()}

@@ -1,8 +1,8 @@
-"""Addresses of shared stores, and what of them may be shown.
+"""Addresses of shared stores, and which parts of them may be shown.
 
 A password can be anywhere in an address: before a second `@`, after a `/` that should have been written `%2F`, in a parameter
-under several names, or in a text that is no address at all. So an address is shown only where the driver reads its host and its
-database where this module does; then these two are shown, and nothing else. Of every other address nothing is shown.
+under several names, or in a text that is no address at all. So an address is shown only if the driver reads its host and its
+database in the same places as this module; then only these two are shown. All other addresses are hidden completely.
 """
 
 import re
@@ -35,7 +35,7 @@ ADDRESS = re.compile(
 )
 # What somebody may have meant as an address. Those of clusters (`--on ray://HOST:PORT`) hold no password.
 MEANT = re.compile(r"postgres(?:ql)?\s*['\"]*:|passw(?:or)?d\s*=|(?<!ray)://", re.IGNORECASE)
-# What may be repeated of a message that holds a secret: the words of libpq and of the server themselves.
+# Words of libpq and of the server, which may be repeated from a message that contains a secret.
 PHRASES = (
     "password authentication failed", "no password supplied", "Connection refused", "could not translate host name",
     "No such file or directory", "timeout expired", "Connection timed out", "server does not support SSL", "does not exist",
@@ -43,7 +43,7 @@ PHRASES = (
 )  # fmt: skip
 # A shorter word of a secret counts only where it stands alone.
 LONG = 4
-# Parameters that say where a store is; the values of all others may be secret.
+# Parameters that locate a store; the values of all others may be secret.
 OPEN = {"host", "hostaddr", "port", "dbname"}
 
 
@@ -53,12 +53,12 @@ def is_url(text: str) -> bool:
 
 
 def is_meant(text: str) -> bool:
-    """Report whether a text may be meant as an address, also a wrong one, and hold a password."""
+    """Report whether a text may be meant as an address, even a wrong one, and may contain a password."""
     return MEANT.search(unquote(text)) is not None
 
 
 def check(text: str) -> None:
-    """Raise UserError if a text is no address, or the library that reads it is missing; nothing is connected."""
+    """Raise UserError if a text is no address, or if the library that reads it is missing. Opens no connection."""
     if not is_url(text):
         raise UserError(f"{OPTION} must be an address such as {FORM}. {NOT_SHOWN}")
     try:
@@ -83,7 +83,7 @@ def shown(text: str) -> str:
 
 
 def reason(error: "psycopg.Error", text: str) -> str:
-    """Return what the driver says of a store at an address, without what may be a password.
+    """Return the driver's message about a store, without anything that may be a password.
 
     The driver names hosts and databases, and the server users. Where an address is hidden, these may be parts of a password.
     """
@@ -109,7 +109,7 @@ def without_addresses(words: Iterable[str]) -> list[str]:
 
 
 def command(text: str) -> str:
-    """Return a recorded command as it may be shown: older versions have recorded more of an address."""
+    """Return a recorded command with its addresses hidden, because older versions recorded more of an address."""
     try:
         return shlex.join(without_addresses(shlex.split(text)))
     except ValueError:
@@ -117,7 +117,7 @@ def command(text: str) -> str:
 
 
 def hidden_in(message: str, words: Iterable[str]) -> str:
-    """Return a message in which no word of a command that may be an address is repeated."""
+    """Return a message without the words of a command that may be an address."""
     words = list(words)
     for word, plain in zip(words, without_addresses(words), strict=True):
         if word != plain:
@@ -147,7 +147,7 @@ def _without_addresses(words: list[str]) -> Iterator[str]:
 
 
 def _continued(words: list[str]) -> int:
-    """Return how many words after an address belong to it: a shell divides a password at blanks that are not in quotes."""
+    """Return how many words after an address belong to it: a shell splits a password at unquoted blanks."""
     following = list(takewhile(lambda word: not word.startswith("-"), words))
     return max((place for place, word in enumerate(following, 1) if "@" in word), default=0)
 

@@ -1,4 +1,4 @@
-"""What ranks exchange: in counted steps, and by itself in the folder of the ranks that measured it after the rounds."""
+"""The exchange between ranks: in counted steps, and measured by itself after the rounds, in a folder of its own."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ COUNTED = "counted"
 class AllReduce:
     """All-reduces of a buffer as large as the gradients, by `collective` of the framework.
 
-    ns: of one, the median over blocks; low_ns and high_ns: the least and the most of a block. sent_bytes: for one, by rank; empty
+    ns: of one, the median over blocks; low_ns, high_ns: the smallest and the largest block. sent_bytes: for one, by rank; empty
     where that was not seen.
     """
 
@@ -47,7 +47,7 @@ class AllReduce:
 
 @dataclass(frozen=True)
 class Stale:
-    """How often a gradient had missed 0, 1, 2, ... updates of other ranks, over all ranks."""
+    """How many gradients had missed 0, 1, 2, ... updates of other ranks, over all ranks."""
 
     missed: tuple[int, ...]
 
@@ -64,7 +64,7 @@ class Stale:
 
 @dataclass(frozen=True)
 class Communication:
-    """A strategy's exchange by itself: one of the two."""
+    """A strategy's exchange by itself: exactly one of the two fields is set."""
 
     all_reduce: AllReduce | None = None
     stale: Stale | None = None
@@ -76,7 +76,7 @@ def folder_of(run: Path, file_name: str) -> Path:
 
 
 def read(run: Path, file_name: str) -> Communication | None:
-    """Return what was measured of a variant; None where nothing was. UserError: it failed, or its files are damaged."""
+    """Return the measured exchange of a variant; None if it was not measured. UserError: it failed, or its files are damaged."""
     folder = folder_of(run, file_name)
     if not (folder / trials.JOB).exists():
         return None
@@ -136,6 +136,6 @@ def _steps(trial: Trial, source: str) -> int:
 
 
 def _per(found: list[int | None], count: int) -> float | None:
-    """Return the sum over a count; None unless all are known."""
+    """Return the sum divided by a count; None unless all values are known."""
     known = [each for each in found if each is not None]
     return sum(known) / count if known and len(known) == len(found) else None

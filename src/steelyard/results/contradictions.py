@@ -1,7 +1,7 @@
 """Whether the record of a trial contradicts itself: bytes, CPU times and clocks that cannot all be true of the same steps.
 
 Nothing here depends on how fast a machine is or how busy: a busy machine makes steps long, and never more CPU time than its cores
-have, nor a later time than the present. A trial without the figures is not checked.
+have, nor a later time than the present. A trial without these values is not checked.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -11,11 +11,11 @@ from steelyard.results.trials import Trial
 from steelyard_worker.strategy import Spread
 
 CERTIFIED_STEPS = 5
-"""A certificate compares the losses of so many first steps; what these exchanged was the exchange of a right training."""
+"""A certificate compares the losses of this many first steps, so their exchange was that of a correct training."""
 SHARE = 0.5
-"""Steps of a strategy that exchanges in every step carry the same gradients; half as many bytes are not the same."""
+"""Steps that exchange the same gradients carry about the same bytes. Less than this share is a contradiction."""
 MATTERS_BYTES = 10_000
-"""Below so many bytes per step, what ranks tell each other to agree on a step may be most of it."""
+"""Below this number of bytes per step, messages that only coordinate the ranks may be most of them."""
 EVERY_STEP = ("processes", "sharded", "server", "library", "model", "pipeline")
 """Kinds of strategies that exchange the same in every step. Left out: `alone`, which exchanges nothing; `local`, whose exchange
 every few steps falls into some blocks and not into others; `asynchronous`, whose messages may be on their way when a block ends;
@@ -23,12 +23,12 @@ every few steps falls into some blocks and not into others; `asynchronous`, whos
 CORES_SLACK, SLACK_NS = 1.05, 50_000_000
 """CPU time and elapsed time are read one after the other, and a kernel may count in ticks of 10 ms."""
 HELPERS = 1
-"""Beside the threads that compute, Python's own is busy where a framework returns before the work is done, and prepares the next
-step meanwhile."""
+"""In addition to the computing threads, Python's own thread is busy if a framework returns before the work is done: it prepares
+the next step."""
 CLOCK_NS, CLOCK_SHARE = 500_000_000, 0.05
-"""A clock that runs slow is late by more and more. A right one is late by what it takes to read losses and write a line."""
+"""The delay of a slow clock grows. The delay of a correct clock is the time to read losses and write a line."""
 LAST_BLOCKS = 3
-"""One block may be written down late because its process stood still; where the clock is late, all of the last are."""
+"""A single block may be written late because its process stood still; with a slow clock, all of the last blocks are late."""
 
 
 def contradiction(trial: Trial) -> str:
@@ -38,7 +38,7 @@ def contradiction(trial: Trial) -> str:
 
 
 def _of_bytes(trial: Trial) -> str:
-    """Compare what the counted steps carried with what the first steps did, whose losses were compared with the certificate's."""
+    """Compare the bytes of the counted steps with those of the first steps, whose losses were compared with the certificate."""
     spread = trial.job.spread
     if spread is None or not _alike(spread, trial):
         return ""
@@ -82,7 +82,7 @@ def _alike(spread: Spread, trial: Trial) -> bool:
 def _first_steps(blocks: Sequence[Block]) -> list[Block]:
     """Return the blocks with the certified steps, without the very first step where others follow.
 
-    That step also carries what ranks tell each other once, such as the weights.
+    The first step also exchanges what ranks send once, such as the weights.
     """
     until = [block for block in blocks if block.first_step < CERTIFIED_STEPS]
     return until[1:] or until
@@ -108,14 +108,14 @@ def _of_clocks(trial: Trial) -> str:
 
 
 def _growing_ns(blocks: Sequence[Block]) -> int:
-    """Return by how much longer after its end a block was written down at last than at first, nanoseconds."""
+    """Return by how much the delay between the end of a block and its record grew over the trial, nanoseconds."""
     late = [block.t_ns - block.start_ns - block.elapsed_ns for block in blocks]
     first, last = late[:2], late[2:][-LAST_BLOCKS:]
     return min(last) - max(first) if last and all(block.t_ns for block in blocks) else 0
 
 
 def _of_life(blocks: Iterable[Block], seen: Watched) -> str:
-    """Compare the times of blocks with the life of their process, as the launcher saw it."""
+    """Compare the times of blocks with the lifetime of their process, as observed by the launcher."""
     for block in blocks:
         if block.start_ns < seen.spawned_ns or block.start_ns + block.elapsed_ns > seen.ended_ns:
             return (
@@ -127,7 +127,7 @@ def _of_life(blocks: Iterable[Block], seen: Watched) -> str:
 
 
 def _of_cpu_time(trial: Trial) -> str:
-    """Compare CPU time with elapsed time, where the steps are computed by the cores that it counts."""
+    """Compare CPU time with elapsed time, if the steps run on the cores that CPU time covers."""
     seen, settings = trial.watched, trial.job.case.settings
     if seen is None or settings.device != "cpu":
         return ""

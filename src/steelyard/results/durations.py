@@ -1,4 +1,4 @@
-"""Where the time of a run goes: seconds by stage, kept in run.json and shown at the end."""
+"""The time of a run by stage, in seconds; kept in run.json and shown at the end."""
 
 import time
 from collections.abc import Iterator, Mapping
@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 ENVIRONMENTS = "environments"
-"""The time in which all else waited for environments: they are made while inputs are prepared and certificates run."""
+"""The time in which everything else waited for environments, which are made while inputs are prepared and certificates run."""
 INPUTS = "data and weights"
 CERTIFICATES = "certificates"
 ROUNDS = "rounds"
@@ -18,7 +18,7 @@ PROFILES = "profiles"
 GRAPHS = "graphs"
 SEARCH = "search"
 TOTAL = "total"
-"""All of it. The stages lie one after the other in it; processes are a part of the rounds."""
+"""The whole time. Its stages follow each other; the processes are a part of the rounds."""
 STAGES = (ENVIRONMENTS, INPUTS, SEARCH, CERTIFICATES, ROUNDS, PEAK, COMMUNICATION, PROFILES, GRAPHS)
 
 
@@ -30,7 +30,7 @@ class Durations:
 
     @contextmanager
     def of(self, stage: str) -> Iterator[None]:
-        """Add the time of the block to a stage, however it ends."""
+        """Add the time of the block to a stage, even if the block raises an error."""
         began = time.monotonic()
         try:
             yield
@@ -38,7 +38,7 @@ class Durations:
             self.seconds[stage] = self.seconds.get(stage, 0.0) + time.monotonic() - began
 
     def move(self, seconds: float, source: str, target: str) -> None:
-        """Count a part of the time of one stage as that of another."""
+        """Move a part of the time of one stage to another."""
         for stage, more in ((source, -seconds), (target, seconds)):
             self.seconds[stage] = self.seconds.get(stage, 0.0) + more
 

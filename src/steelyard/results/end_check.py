@@ -1,7 +1,7 @@
-"""Whether a trial still computed at its end what was certified, and whether its batches were those of the order until then.
+"""Whether a trial at its end still computed what was certified, and whether its batches followed the order of the run.
 
-The first losses of a trial show how it began. What a process does differently later, such as leaving out a part of the backward
-pass from some step on, shows when the trainer that was timed does the certified steps once more.
+The first losses of a trial only show its beginning. A later difference, such as leaving out a part of the backward
+pass from some step on, shows when the timed trainer repeats the certified steps.
 """
 
 import math
@@ -16,7 +16,7 @@ from steelyard_worker.case import INFERENCE
 DIFFERS = "The process did not compute to its end what was certified."
 OTHER_BATCHES = "The process did not go through the batches in the order of the run to its end."
 # A change of a tensor is judged by 16 of its elements, which may be off by more than all of them: by up to three times the limit.
-# Their median is judged, because an adaptive rule turns the sign of a gradient that is almost zero into a whole step.
+# The median is judged, because an adaptive rule makes a whole step from the sign of a gradient that is almost zero.
 SAMPLING = 3.0
 # But never by more than this share of the change. Where training is chaotic, a certificate allows half of it, and would not see a
 # tensor that is no longer trained at all; a process runs the code of its certificate on the same numbers, so it needs much less.
@@ -24,7 +24,7 @@ MOST = 1 / 3
 
 
 def deviation(trial: Trial, certificate: dict[str, Any]) -> str:
-    """Return a sentence about the first thing at the end of a trial that is not as certified; empty where nothing is, or where
+    """Return a sentence about the first difference between the end of a trial and its certificate; empty if there is none, or if
     nothing can be compared.
     """
     if sentence := _of_batches(trial):
@@ -37,7 +37,7 @@ def deviation(trial: Trial, certificate: dict[str, Any]) -> str:
 
 
 def not_checked(trial: Trial, certificate: dict[str, Any]) -> str:
-    """Return why the end of a trial is not compared with its certificate, as the end of a sentence; empty where it is."""
+    """Return why the end of a trial is not compared with its certificate, as the end of a sentence; empty if it is compared."""
     if reason := not_compared(trial, certificate):
         return reason
     if trial.end_check is None:
@@ -102,7 +102,7 @@ def _of_updates(trial: Trial, certificate: dict[str, Any]) -> str:
 def distance(found: tuple[float, ...], exact: list[float]) -> float:
     """Return how far changes of elements are from the exact ones: the median distance, relative to the exact root mean square.
 
-    0 where the exact changes are all zero; not a number where there are not as many of them.
+    0 if the exact changes are all zero; not a number if their numbers differ.
     """
     if len(found) != len(exact):
         return math.nan

@@ -1,4 +1,4 @@
-"""The events of a process, as far as a trial needs them, in the types that they must have. Anyone may have written them."""
+"""The events of a process that a trial needs, with their types. Events are checked, because anyone may have written them."""
 
 from dataclasses import dataclass, field
 from typing import Any, TypedDict
@@ -35,9 +35,10 @@ class Block:
 
 @dataclass(frozen=True)
 class Hello:
-    """A process has started; `method` is the version of the way of measuring."""
+    """A process has started; `method` is the version of the method of measuring, `pid` its id on its machine, 0 if unknown."""
 
     method: int
+    pid: Count = 0
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,7 @@ class Evaluated:
 
 @dataclass(frozen=True)
 class Shapes:
-    """The different shapes of an epoch's batches, those among them that no earlier epoch had, and the compilations in that epoch.
+    """The number of shapes of an epoch's batches, of those that are new in this epoch, and of the compilations in it.
 
     Frameworks count compilations in units of their own.
     """
@@ -97,11 +98,11 @@ class Imported:
 
 @dataclass(frozen=True)
 class EndCheck:
-    """What the trainer or predictor that was timed computed once more at the end: the certified steps, or the first outputs.
+    """The results of the timed trainer or predictor at the end, when it repeats the certified steps or the first outputs.
 
     `losses`: of the certified steps, from the first. `changes`: of some elements of each tensor in two steps. `unequal`: the
-    first tensor of which ranks had different values; empty: none. `outputs`: fingerprints by batch and output. `not_checked`:
-    why nothing was computed; empty: it was.
+    first tensor with different values on the ranks; empty: none. `outputs`: fingerprints by batch and output. `not_checked`:
+    why nothing was computed; empty if it was.
     """
 
     losses: tuple[float, ...] = ()
@@ -114,9 +115,9 @@ class EndCheck:
 
 @dataclass(frozen=True)
 class BatchCheck:
-    """Batches of an input pipeline after the `fetched` that it had handed out, compared with those of the order.
+    """The next batches of an input pipeline, after the first `fetched`, compared with the order of the run.
 
-    `differs`: the first that is another one, counted from 1; 0: none. `not_checked`: why none was compared; empty: some were.
+    `differs`: the first that differs, counted from 1; 0: none. `not_checked`: why none was compared; empty if some were.
     """
 
     input: str
@@ -163,7 +164,7 @@ class Exchanged:
 
 
 class Warned(TypedDict):
-    """Something unusual, by its name; the other fields are figures about it."""
+    """A warning: its name, and values about it in the other fields."""
 
     name: str
 
@@ -187,7 +188,7 @@ class Profiled:
 
 @dataclass(frozen=True)
 class GraphStage:
-    """What the graph of a step consists of at one stage (`steelyard_worker.graphs.Stage`). `kinds`: how often each occurs."""
+    """The graph of a step at one stage (`steelyard_worker.graphs.Stage`). `kinds`: kind of operation -> how often it occurs."""
 
     stage: str
     unit: str
@@ -196,7 +197,7 @@ class GraphStage:
 
     @property
     def total(self) -> int:
-        """How many there are of all kinds."""
+        """The number of operations of all kinds."""
         return sum(self.kinds.values())
 
 
@@ -231,9 +232,9 @@ class Done:
 
 @dataclass(frozen=True)
 class Watched:
-    """What the launcher saw of a process that has ended, on the same clock as the process's own times, nanoseconds.
+    """The launcher's observations of a process that has ended, on the clock of the process's own times, nanoseconds.
 
-    `behind_ns`: by how much the times of its last events lie before the moment when the launcher looked and did not find them
+    `behind_ns`: how far the times of its last events lie before a moment when the launcher looked and these events were not there
     yet; 0 where they do not. `cpu_ns`: CPU time of the process as the kernel counts it; None where it is not known. `cores`: how
     many the process may use.
     """
@@ -245,7 +246,7 @@ class Watched:
     cpu_ns: Count | None = None
 
 
-# Event -> what a trial needs of it. Other events are for others.
+# Event -> its type. A trial needs no other events.
 EVENTS: dict[str, Any] = {
     "hello": Hello, "applied": Applied, "phase": Phase, "samples": Block, "epoch": Shapes, "evaluated": Evaluated,
     "outputs": Outputs, "end-check": EndCheck, "batches": BatchCheck, "imported": Imported,
@@ -256,7 +257,7 @@ EVENTS: dict[str, Any] = {
 
 
 def checked(event: dict[str, Any], line: int) -> Any:
-    """Return an event in the type that `EVENTS` has for it; None for an event that no trial needs."""
+    """Return an event with its type in `EVENTS`; None for an event that no trial needs."""
     name = event["event"]
     try:
         return records.convert(EVENTS[name], event, name) if name in EVENTS else None

@@ -1,4 +1,4 @@
-"""What the files of a run hold as plain values: of machines, environments, inputs, rounds and certificates."""
+"""Types of the plain values in the files of a run: machines, environments, inputs, rounds and certificates."""
 
 from typing import TypedDict
 
@@ -6,7 +6,7 @@ from steelyard_worker.records import Count
 
 
 class EnvironmentFacts(TypedDict):
-    """What run.json holds of an environment."""
+    """The facts in run.json about an environment."""
 
     version: str
     python: str
@@ -16,14 +16,14 @@ class EnvironmentFacts(TypedDict):
 
 
 class InputFacts(TypedDict):
-    """What run.json holds of the inputs of a group."""
+    """The facts in run.json about the inputs of a group."""
 
     origin: str
     identity: str
 
 
 class HostFacts(TypedDict, total=False):
-    """The facts about a machine that reports compute with or list; `host.Machine` has all of them."""
+    """The facts about a machine that reports use or list; `host.Machine` has all facts."""
 
     cpu_model: str
     cores_usable: Count
@@ -38,7 +38,7 @@ class HostFacts(TypedDict, total=False):
 
 
 class NoiseFacts(TypedDict, total=False):
-    """The figures of `host.HostNoise` that reports draw."""
+    """The values of `host.HostNoise` that reports draw."""
 
     seconds: float
     own_cores: float
@@ -47,7 +47,7 @@ class NoiseFacts(TypedDict, total=False):
 
 
 class Reused(TypedDict):
-    """The run that measured the rounds of a group, and when it was started."""
+    """The earlier run that measured the rounds of a group, and its start."""
 
     run: str
     created: str
@@ -76,7 +76,7 @@ class RoundNote(RoundNode):
 
 
 class CertificateFacts(TypedDict):
-    """What every value in certificates.json holds; a certificate that was judged has the fields of `Judged` as well."""
+    """The fields of every value in certificates.json. A certificate with a judgement also has the fields of `Judged`."""
 
     passed: bool
     sentence: str

@@ -1,4 +1,4 @@
-"""Whether a trial computed what was certified: its first losses, or outputs, against those that its certificate recorded.
+"""Whether a trial computed what was certified: compare its first losses, or outputs, with those in its certificate.
 
 A certificate feeds batches directly. A trial reads them through the framework's own input pipeline, in its own environment, so
 a mistake there, such as labels of the wrong samples, would pass unnoticed. Losses also tell batches apart: those of two batches
@@ -17,7 +17,7 @@ DIFFERS = "The input pipeline or the environment of this process differs from wh
 
 
 def deviation(trial: Trial, certificate: dict[str, Any]) -> str:
-    """Return a sentence about the first loss or output that is not the certified one; empty where all are, or none can be
+    """Return a sentence about the first loss or output that differs from the certificate; empty if none differs, or none can be
     compared.
     """
     if not_compared(trial, certificate):
@@ -39,7 +39,7 @@ def deviation(trial: Trial, certificate: dict[str, Any]) -> str:
 
 
 def not_compared(trial: Trial, certificate: dict[str, Any]) -> str:
-    """Return why the beginning of a trial cannot be compared with its certificate, as the end of a sentence; empty where it can.
+    """Return why the beginning of a trial cannot be compared with its certificate, as the end of a sentence; empty if it can.
 
     A certificate trains on the prepared data in the run's order; without data, on the synthetic batch.
     """

@@ -1,4 +1,4 @@
-"""Which run a folder holds, and which files are its record: what is merged, shared and compared byte by byte."""
+"""The identity of the run in a folder, and the files of its record, which are merged, shared and compared byte by byte."""
 
 import hashlib
 import os
@@ -19,7 +19,7 @@ PAGES = f"{Path(record.PAGE).stem}*{Path(record.PAGE).suffix}"
 
 @dataclass(frozen=True)
 class HeldRun:
-    """A run in a folder. `files`: relative path -> size in bytes of every file of its record, which the pages are no part of."""
+    """A run in a folder. `files`: relative path -> size in bytes of every file of its record. Pages are not part of it."""
 
     folder: Path
     known: RunRecord
@@ -27,7 +27,7 @@ class HeldRun:
 
     @cached_property
     def identity(self) -> str:
-        """What stays the same when the run is continued, copied or renamed (16 hexadecimal digits)."""
+        """The identity: it stays the same when the run is continued, copied or renamed (16 hexadecimal digits)."""
         known = self.known
         if is_identity(known.identity):
             return known.identity
@@ -36,12 +36,12 @@ class HeldRun:
 
     @property
     def name(self) -> str:
-        """The name that the run was started with."""
+        """The original name of the run."""
         return self.folder.name.removesuffix(self.suffix)
 
     @property
     def suffix(self) -> str:
-        """What is added to the name where another run has the same one."""
+        """The text that is appended to the name if another run has the same name."""
         return f"-{self.identity[:SUFFIX_LENGTH]}"
 
     @cached_property
@@ -59,7 +59,7 @@ class HeldRun:
         return found.hexdigest()
 
     def is_later_than(self, other: "HeldRun") -> bool:
-        """Report whether this is a later state of the same run; of two that went on apart, either, but always the same one."""
+        """Report whether this is a later state of the same run. Of two copies that continued separately, one is always chosen."""
         return (*self.progress, self.digest) > (*other.progress, other.digest)
 
 
@@ -74,12 +74,12 @@ def files_of(folder: Path) -> dict[str, int]:
 
 
 def is_identity(text: str) -> bool:
-    """Report whether a text can be an identity; it becomes a part of the names of folders."""
+    """Report whether a text can be an identity, which becomes a part of folder names."""
     return re.fullmatch("[0-9a-f]{8,64}", text) is not None
 
 
 def is_of_record(path: str) -> bool:
-    """Report whether a relative path can be that of a record's file: no page, no lock, nothing hidden or outside."""
+    """Report whether a relative path can belong to a record: no page, no lock, nothing hidden, nothing outside the folder."""
     pure = PurePosixPath(path)
     hidden = any(part.startswith(".") for part in pure.parts)
     beside = len(pure.parts) == 1 and (path == LOCK or pure.match(PAGES))

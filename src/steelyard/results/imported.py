@@ -1,6 +1,6 @@
 """Files that processes imported from outside of their environment, the worker and the workload's folder, and their content.
 
-No hash of a folder covers them, so what rests on them is valid only while they are as they were.
+No hash of a folder covers them, so results that depend on them are valid only while these files are unchanged.
 """
 
 import hashlib
@@ -15,7 +15,7 @@ from steelyard_worker import protocol
 
 
 def of_process(folder: Path) -> dict[str, str]:
-    """Return path -> SHA-256 of what a process has reported in its folder; ValueError: its record is damaged."""
+    """Return {path: SHA-256} as a process reported it in its folder. ValueError: its record is damaged."""
     found: dict[str, str] = {}
     for number, event in enumerate(protocol.read_events(folder / protocol.EVENTS), 1):
         if event["event"] == "imported":
@@ -24,7 +24,7 @@ def of_process(folder: Path) -> dict[str, str]:
 
 
 def of_run(run: Path) -> dict[str, str]:
-    """Return what the measured processes of a run have imported; a process whose record is damaged is left out."""
+    """Return the imported files of a run's measured processes. Processes with a damaged record are left out."""
     found: dict[str, str] = {}
     for folder in sorted((run / FOLDER).glob("*/")):
         try:
@@ -35,14 +35,14 @@ def of_run(run: Path) -> dict[str, str]:
 
 
 def changed(files: Mapping[str, str]) -> str:
-    """Return the first of these files whose content is another one now, or that is gone; empty where all are as they were."""
+    """Return the first of these files that has changed or is gone; empty if none has."""
     return next((path for path, known in files.items() if _sha256(path) != known), "")
 
 
 def deviation(trial: Trial, certificate: Mapping[str, Any]) -> str:
-    """Return a sentence that names a file which a trial imported, and its certificate's processes did not, or otherwise.
+    """Return a sentence about a file that only the trial imported, or only the processes of its certificate.
 
-    Empty where there is none, and where either was not recorded.
+    Empty if there is none, or if one of the two was not recorded.
     """
     certified = certificate.get("imported")
     if certified is None:
@@ -69,7 +69,7 @@ def _sha256(path: str) -> str:
 
 @cache
 def _content(path: str, *_: int) -> str:
-    """Hash a file; of one that is as it was, only once: every cached certificate asks for it."""
+    """Return the hash of a file. An unchanged file is hashed once, because every cached certificate asks for it."""
     if not Path(path).is_file():
         return ""
     with Path(path).open("rb") as file:

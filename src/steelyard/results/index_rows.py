@@ -18,13 +18,13 @@ SCHEMA_VERSION = 3
 AS_THEY_ARE = ("method", "peak_resident_bytes", "peak_device_bytes")
 OF_BLOCKS = ("input", "phase", "steps", "start_ns", "elapsed_ns", "first_step", "cpu_ns", "epoch")
 AS_JSON = ("applied", "libraries", "phases_ns", "warnings")
-# What a point can be measured on.
+# The possible inputs of a point.
 INPUTS = ("pipeline", "cached")
 
 Made = TypeVar("Made")
 
 Statement = tuple[str, list[dict[str, Any]]]
-"""A statement with named parameters, `:name`, and the rows that it is run for."""
+"""A statement with named parameters, `:name`, and the rows of their values."""
 
 POINTS = """
     SELECT run, line, group_name, variant, title, input, framework, environment, version, processes_ns
@@ -33,7 +33,7 @@ RUNS = "SELECT id, name, study, created, machine, host, method, worker_hash, env
 
 
 def of_run(run: str, folder: Path, known: RunRecord) -> list[Statement]:
-    """Return what indexes a run under an id, replacing an earlier entry without its trials."""
+    """Return the statements that index a run under an id. They replace an earlier entry, but not its trials."""
     row = {key: getattr(known, key) for key in ("study", "created", "state", "machine", "method", "worker_hash")}
     row |= {"id": run, "name": folder.name, "folder": str(folder), "host": json.dumps(known.host)}
     row |= {"environments": json.dumps(known.environments), "plan": json.dumps(known.plan.to_dict())}
@@ -42,7 +42,7 @@ def of_run(run: str, folder: Path, known: RunRecord) -> list[Statement]:
 
 
 def of_trial(run: str, trial: Trial) -> list[Statement]:
-    """Return what indexes a trial and its blocks, replacing an earlier entry."""
+    """Return the statements that index a trial and its blocks. They replace an earlier entry."""
     row, name = _row(run, trial), trial.folder.name
     blocks = [{"run": run, "trial": name, **{key: getattr(block, key) for key in OF_BLOCKS}} for block in trial.blocks]
     return [
@@ -53,7 +53,7 @@ def of_trial(run: str, trial: Trial) -> list[Statement]:
 
 
 def of_points(run: str, found: Iterable[Point], stamp: str) -> list[Statement]:
-    """Return what indexes the points of a run that was read completely in the state `stamp`, replacing earlier ones."""
+    """Return the statements that index the points of a run that was read in the state `stamp`. They replace earlier ones."""
     rows = [
         {
             "run": run, "line": each.line, "group_name": each.group, "variant": each.variant, "title": each.title,
@@ -79,7 +79,7 @@ def insert(table: str, row: dict[str, Any]) -> str:
 def to_point(row: tuple[Any, ...]) -> Point:
     """Return the point in a row of the query POINTS. ValueError: the row was damaged or altered."""
     found = _built(Point, row, "points", {"processes_ns"})
-    # `points.points` writes no others, and a history takes the logarithms of several.
+    # `points.points` writes no other values, and a history takes their logarithms.
     if len(found.processes_ns) < LEAST_PROCESSES or min(found.processes_ns) <= 0:
         message = f"points.processes_ns must be {LEAST_PROCESSES} or more times above 0, but it is {row[-1][:80]!r}"
         raise ValueError(message)

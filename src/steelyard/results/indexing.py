@@ -1,4 +1,4 @@
-"""Run folders -> the statements that write them into the index; many folders are read by several processes."""
+"""Read run folders, with several processes if they are many, and return the statements that write them into the index."""
 
 import multiprocessing
 import signal
@@ -12,21 +12,21 @@ from steelyard.host import usable_cores
 from steelyard.results import index_rows, points, record, run_folders, trials
 from steelyard.results.index_rows import Statement
 
-# So many runs take about as long to read as further processes take to start.
+# Reading this many runs takes about as long as starting further processes.
 FEW = 16
-AT_ONCE = 4  # runs that a process gets together
+AT_ONCE = 4  # runs that a process gets at a time
 
 
 @dataclass(frozen=True)
 class Indexed:
-    """What the index needs of a run. `statements`: none if it is in progress or cannot be read; `damaged`: what is left out."""
+    """One run for the index. `statements`: none if it is in progress or cannot be read; `damaged`: what is left out."""
 
     statements: list[Statement] = field(default_factory=list)
     damaged: list[str] = field(default_factory=list)
 
 
 def read(folder: Path, stamp: str) -> Indexed:
-    """Read one run; `stamp` is what identifies its present state."""
+    """Read one run; `stamp` identifies its present state."""
     run = folder.name
     try:
         known = record.read(folder)
@@ -48,7 +48,7 @@ def read_all(stamps: Mapping[Path, str]) -> Iterator[Indexed]:
     if workers < 2:
         yield from map(read, stamps, stamps.values())
         return
-    # Not forked: a run that opens the index has threads, whose locks a copy of the process would keep for ever.
+    # Not forked: the process may have threads, whose locks a forked copy would hold for ever.
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(workers, context, _ignore_interrupts) as pool:
         yield from pool.map(read, stamps, stamps.values(), chunksize=AT_ONCE)

@@ -1,4 +1,4 @@
-"""How long a job takes by its number of steps, from what one process recorded."""
+"""The time of a job by its number of steps, from the record of one process."""
 
 from collections.abc import Iterable
 
@@ -7,11 +7,11 @@ from steelyard.results.trials import Trial
 from steelyard.statistics.break_even import JobTime
 
 ONCE = ("import", "build")
-"""Phases of a process before its first step that a user's own program has, too."""
+"""Phases before the first step that also occur in a user's own program."""
 
 
 def job_time(trial: Trial) -> JobTime | None:
-    """Return what a job costs once and for each step, in nanoseconds; None where the process has no steady steps.
+    """Return the one-time cost of a job and its cost per step, in nanoseconds; None if the process has no steady steps.
 
     Once: importing the framework, building the network, and by how much all steps before the steady ones took longer than
     as many of these: compilation, tracing, warming up. Steady are the counted steps of the first input; where whole epochs
@@ -24,7 +24,7 @@ def job_time(trial: Trial) -> JobTime | None:
     step_ns = _elapsed(steady) / steps
     excess = _elapsed(early) - step_ns * sum(each.steps for each in early)
     once = sum(trial.phases_ns.get(name, 0) for name in ONCE) + excess
-    return JobTime(max(0.0, once), step_ns)  # below 0 only where noise is all there is
+    return JobTime(max(0.0, once), step_ns)  # below 0 only by noise
 
 
 def _parts(trial: Trial) -> tuple[list[Block], list[Block]]:

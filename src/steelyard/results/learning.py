@@ -1,15 +1,15 @@
 """What a training has learned, and when: loss and test metric of a trial by step, by epoch and by second of training."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 
 from steelyard.results.trials import Trial
-from steelyard.statistics import metrics
-from steelyard.statistics.survival import Arrival, first_at
+from steelyard.statistics import metrics, survival
+from steelyard.statistics.survival import Arrival
 
 Series = np.ndarray[Any, np.dtype[np.float64]]
 Unit = Literal["seconds", "epochs", "steps"]
@@ -35,13 +35,13 @@ class Course:
         return next(iter(self.scores), "")
 
     def reaches(self, threshold: float, unit: Unit) -> Arrival:
-        """Return where the main score first reaches a threshold. ValueError: there is no score."""
+        """Return where the main score first reaches a threshold: between two evaluations. ValueError: there is no score."""
         if not self.scores:
             message = "a training without evaluations reaches no threshold"
             raise ValueError(message)
         better = metrics.more_is_better(self.score)
         places = {"seconds": self.seconds, "epochs": self.epochs, "steps": self.steps}[unit]
-        return first_at(self.scores[self.score], places, threshold, better)
+        return survival.first_at(self.scores[self.score], places, threshold, better)
 
 
 def course(trial: Trial) -> Course | None:
@@ -64,6 +64,20 @@ def course(trial: Trial) -> Course | None:
 def courses(trials: Iterable[Trial]) -> list[Course]:
     """Return the trainings of those processes that train whole epochs: rounds or seeds of one contender."""
     return [found for trial in trials if (found := course(trial))]
+
+
+def arrivals(trainings: Mapping[int, Sequence[Course]], thresholds: Sequence[float], unit: Unit) -> dict[int, Arrival]:
+    """Return {seed: where its training reached the thresholds, as the mean over them}, from {seed: the rounds of this seed}.
+
+    This is the only definition of that mean. ValueError: a training has no score.
+    """
+    return {
+        seed: survival.over_rounds(
+            [survival.over_thresholds([each.reaches(value, unit) for value in thresholds]) for each in rounds]
+        )
+        for seed, rounds in trainings.items()
+        if rounds
+    }
 
 
 def by_step(trial: Trial, source: str) -> tuple[Series, Series]:

@@ -1,8 +1,8 @@
-"""The losses of all contenders of a run beside each other: they train on the same batches in the same order.
+"""Compare the losses of all contenders of a run, which train on the same batches in the same order.
 
-A certificate covers the first steps, and these are held against it by themselves (`first_losses`). Here the courses of the
-certified contenders are held against each other, as far as they go. They are those of the first input of a process: on its second
-input each contender begins with weights after a number of steps of its own.
+A certificate covers the first steps, which are compared with it elsewhere (`first_losses`). Here the loss curves of the
+certified contenders are compared with each other over their whole length, on the first input of a process: on its second
+input, contenders begin after different numbers of steps.
 """
 
 import json
@@ -19,7 +19,7 @@ from steelyard_worker.case import TRAINING
 from steelyard_worker.strategy import MICRO_BATCHES, OTHER_ALGORITHMS, parts_of
 
 CORRECTION_ALONE = "As in the framework's own optimizer, bias correction"
-"""How a certificate begins to say that an update rule has the canonical form, and rounds its bias correction otherwise."""
+"""The beginning of a certificate's note on a canonical update rule with another rounding of the bias correction."""
 
 # Case id -> {round: trial}, as `RoundResults.finished` has them.
 Rounds = Mapping[str, Mapping[int, Trial]]
@@ -27,7 +27,7 @@ Rounds = Mapping[str, Mapping[int, Trial]]
 
 @dataclass(frozen=True)
 class Parting:
-    """Cases whose losses part, and nothing says which side is right: `cases`, and `apart` from them. `sentence` names none."""
+    """Cases whose losses diverge without a clear majority: the sides are `cases` and `apart`. `sentence` names no case."""
 
     cases: tuple[str, ...]
     apart: tuple[str, ...]
@@ -36,14 +36,14 @@ class Parting:
 
 @dataclass(frozen=True)
 class Found:
-    """Trials that do not train as the others do, each with a sentence, and partings."""
+    """Trials that train differently from the others, with a sentence for each, and partings."""
 
     odd: tuple[tuple[Trial, str], ...]
     partings: tuple[Parting, ...]
 
 
 def compare(finished: Rounds, certificates: Mapping[str, dict[str, Any]]) -> Found:
-    """Compare the losses of all trials that can be compared. `certificates` are by case id."""
+    """Compare the losses of all trials for which this is possible. `certificates`: by case id."""
     alike: dict[str, dict[str, dict[int, Any]]] = defaultdict(lambda: defaultdict(dict))
     for key, rounds in finished.items():
         for number, trial in rounds.items():
@@ -64,7 +64,7 @@ def compare(finished: Rounds, certificates: Mapping[str, dict[str, Any]]) -> Fou
 
 
 def left_out(trial: Trial, certificate: Mapping[str, Any]) -> str:
-    """Return why the losses of a trial are not compared with those of others, as the end of a sentence; empty where they are."""
+    """Return why the losses of a trial are not compared with others, as the end of a sentence; empty if they are."""
     job, case = trial.job, trial.job.case
     if case.task != TRAINING:
         return "an inference has none"
@@ -82,9 +82,9 @@ def left_out(trial: Trial, certificate: Mapping[str, Any]) -> str:
 
 
 def _training(trial: Trial, certificate: Mapping[str, Any]) -> str:
-    """Return what two trainings must have in common to have the same losses but for rounding, as a text.
+    """Return a key, as text: trainings with the same key have the same losses except for rounding.
 
-    Optimizers of different forms are no rounding apart: Adam with its epsilon elsewhere has 0.01 % other losses from the second
+    Forms of an optimizer differ by more than rounding: Adam with its epsilon elsewhere has 0.01 % other losses from the second
     step on, and three times the loss when a batch of reviews is nearly memorised.
     """
     case, spread = trial.job.case, trial.job.spread

@@ -1,6 +1,6 @@
-"""Whether a training has memorised its batch so exactly that no error is left, and what its steps take from then on.
+"""Detect trainings that have memorised their batch so exactly that no error is left, and how slow their steps then become.
 
-One batch again and again, as of synthetic data, is soon memorised where it has few samples. Gradients are then so small
+A small batch that is repeated, such as synthetic data, is soon memorised. Gradients are then so small
 that float32 has only subnormal numbers for them. Many processors compute with these ten to a hundred times slower; frameworks
 that replace them by 0 do not notice.
 """
@@ -13,13 +13,13 @@ import numpy as np
 from steelyard.results.trials import Trial
 
 NOTHING = float(np.finfo(np.float32).eps)
-"""A loss that is this share of the first one has no digits left."""
+"""A loss below this share of the first one has no significant digits left."""
 SLOW = 2.0
-"""Blocks differ by less than this factor on a machine that is fit for measuring."""
+"""On a machine that is fit for measuring, blocks differ by less than this factor."""
 
 
 def slowest_block(trials: Iterable[Trial], source: str) -> float | None:
-    """Return how many times as long as the median counted block the slowest one of these trainings took, if it is slow.
+    """Return the ratio of the slowest to the median counted block of these trainings, if it is at least `SLOW`.
 
     None where no block took `SLOW` times as long, or no loss of that training has vanished. Losses are read only of trainings
     with such a block, because there may be many.

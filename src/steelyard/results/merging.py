@@ -1,4 +1,4 @@
-"""Runs of several folders -> one folder: every run once, in its latest state, whatever the order and the repetition."""
+"""Merge runs of several folders into one: every run once, in its latest state, for any order and repetition of the sources."""
 
 import os
 import shutil
@@ -18,7 +18,7 @@ LONGEST_NAME = 200
 
 @dataclass
 class Merged:
-    """What a merge did, as names of runs. `renamed`: former -> new name in the target; `left_out`: a sentence for each."""
+    """The result of a merge, as names of runs. `renamed`: former -> new name in the target; `left_out`: a sentence for each."""
 
     added: list[str] = field(default_factory=list)
     replaced: list[str] = field(default_factory=list)
@@ -76,7 +76,7 @@ def runs_in(source: Path, may_be_empty: bool = False) -> list[Path]:
 
 
 def _readable(folders: Iterable[Path], left_out: list[str]) -> Iterator[HeldRun]:
-    """Yield the runs that can be merged; a sentence for each of the others is added to `left_out`."""
+    """Yield the runs that can be merged; for every other run a sentence is added to `left_out`."""
     for folder in folders:
         try:
             run = identity.held(folder)
@@ -134,7 +134,7 @@ def _rename(old: Path, new: Path, done: Merged) -> None:
 
 
 def _copied(run: HeldRun, folder: Path, done: Merged, replaces: bool) -> None:
-    """Copy a run under another name first: a merge that is stopped leaves no half of a run."""
+    """Copy a run under a temporary name first, so that a stopped merge leaves no incomplete run."""
     partial = folder.with_name(f".{folder.name}.merging")
     shutil.rmtree(partial, ignore_errors=True)
     try:
@@ -145,7 +145,7 @@ def _copied(run: HeldRun, folder: Path, done: Merged, replaces: bool) -> None:
         partial.rename(folder)
     except _Unread as error:
         done.left_out.append(_not_read(run.folder, error.reason))
-    except UserError as error:  # the run that it replaces is in use
+    except UserError as error:  # the run to be replaced is in use
         done.left_out.append(f"Run {run.folder} was left out: {error}")
     except OSError as error:
         if error.errno not in NAME_ERRORS:

@@ -1,4 +1,4 @@
-"""What a record may have executed that is not steelyard's own: only what this user started, or names again.
+"""Which foreign code a record may have executed: only what this user started, or names again.
 
 A run's folder may come from anybody. Its workloads are imported, its frameworks and interpreters are started when it is continued
 or explained. So `run.json` has a mark over exactly these, with their hashes and the machine, which needs a key of the user's.
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Foreign:
-    """What a plan executes that is not steelyard's own. `workloads`: name -> folder; `interpreters`: environment -> program."""
+    """The foreign code that a plan executes. `workloads`: name -> folder; `interpreters`: environment -> program."""
 
     workloads: dict[str, str]
     frameworks: tuple[str, ...]
     interpreters: dict[str, str]
 
     def without(self, named: Options) -> "Foreign":
-        """Return what is left when the user has named these folders and interpreters."""
+        """Return the rest, without the folders and interpreters that the user has named."""
         kinds, folders = {*map(_real, named.framework_folders)}, {*map(_real, named.workload_folders)}
         return Foreign(
             {name: each for name, each in self.workloads.items() if not folders & _named_by(each)},
@@ -42,7 +42,7 @@ class Foreign:
 
     @property
     def words(self) -> list[str]:
-        """What would be executed, in words."""
+        """A description of what would be executed."""
         return [
             *(f"the workload {name} in {folder}" for name, folder in self.workloads.items()),
             *(f"the frameworks in {folder}" for folder in self.frameworks),
@@ -51,7 +51,7 @@ class Foreign:
 
     @property
     def arguments(self) -> list[str]:
-        """The arguments that name it."""
+        """The arguments that name everything in it."""
         pairs = [("--workloads", folder) for folder in self.workloads.values()]
         pairs += [("--frameworks", folder) for folder in self.frameworks]
         pairs += [("--env", f"{name}={python}") for name, python in self.interpreters.items()]
@@ -59,18 +59,18 @@ class Foreign:
 
 
 def foreign(plan: RunPlan) -> Foreign:
-    """Return what a plan executes that is not steelyard's own."""
+    """Return the code that a plan executes from outside of steelyard."""
     folders = {name: each for name, each in plan.workload_folders.items() if not _is_own(each)}
     return Foreign(folders, plan.options.framework_folders, dict(plan.options.external))
 
 
 def mark(plan: RunPlan, machine: str) -> str:
-    """Return the mark of what a plan executes on a machine; empty where all of it is steelyard's own, or no key can be kept."""
+    """Return the mark over a plan's foreign code on a machine; empty if there is none, or no key can be stored."""
     return user_key.mark(_text(plan, machine)) if any(foreign(plan).words) else ""
 
 
 def check(run: str, known: "RunRecord", named: Options) -> None:
-    """Raise UserError if a record would execute what this user neither started nor names. Nothing of it is read.
+    """Raise UserError if a record would execute code that this user neither started nor names. None of that code is read.
 
     `run`: the name of the run; `named`: the folders and interpreters that the user names.
     """
@@ -116,7 +116,7 @@ def _text(plan: RunPlan, machine: str) -> str:
 
 
 def _workloads_of(plan: RunPlan) -> Iterator[str]:
-    """Yield the names of workloads: those of a framework's own implementations become parts of paths."""
+    """Yield the names of workloads, which become parts of paths in a framework's own folder."""
     yield from plan.workload_folders
     yield from (case.workload for group in plan.groups for case in group.cases)
 
@@ -128,7 +128,7 @@ def _is_own(folder: str) -> bool:
 
 
 def _named_by(folder: str) -> set[str]:
-    """Return the folders that name a workload with `--workloads`: its own, and the one that holds it."""
+    """Return the folders by which `--workloads` can name a workload: its own, and its parent."""
     return {_real(folder)} | ({_real(Path(folder).parent)} if Path(folder).name != ".." else set())
 
 

@@ -1,4 +1,4 @@
-"""What a run measured of each case, in a form that a history can be made of: one point per case and input."""
+"""The results of a run for histories: one point per case and input."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
@@ -20,7 +20,7 @@ LEAST_PROCESSES = 2
 
 @dataclass(frozen=True)
 class RunFacts:
-    """What a history needs of a run. `run`: its id in the store, the name in a folder. `created`: ISO 8601.
+    """The facts about a run that a history needs. `run`: its id in the store, or its name in a folder. `created`: ISO 8601.
 
     `code`: hash of the measuring code. `environments`: as in run.json, with the versions of all packages.
     """
@@ -37,7 +37,7 @@ class RunFacts:
 
     @property
     def when(self) -> datetime:
-        """The time at which it was started."""
+        """The start of the run."""
         return record.moment(self.created)
 
     def packages(self, environment: str) -> dict[str, str]:
@@ -50,7 +50,7 @@ class RunFacts:
 class Point:
     """The time per step of one case on one input in one run: `processes_ns` has a value of each process, in ns.
 
-    Only points with the same `line` are compared: the same case, schedule, way of measuring and machine.
+    Only points with the same `line` are compared: the same case, schedule, method and machine.
     """
 
     run: str
@@ -71,16 +71,16 @@ class Point:
 
 
 def facts(name: str, known: RunRecord) -> RunFacts:
-    """Return what a history needs of a run with this record."""
+    """Return the facts about a run with this record."""
     return RunFacts(
         name, name, known.study, known.created, known.machine, known.host, known.method, known.worker_hash, known.environments,
     )  # fmt: skip
 
 
 def points(folder: Path, known: RunRecord, found: Iterable[Trial]) -> list[Point]:
-    """Return the points of a run: certified cases with at least two processes that nothing else disturbed.
+    """Return the points of a run: certified cases with at least two processes, unless another run used the machine.
 
-    Rounds that were used again are those of an earlier run. UserError: certificates.json is damaged.
+    Rounds that were used again belong to an earlier run and are left out. UserError: certificates.json is damaged.
     """
     if known.shared_machine or not known.machine:
         return []

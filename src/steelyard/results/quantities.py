@@ -1,4 +1,4 @@
-"""The quantities that can be ranked: unit, direction, words, and how each is read from a trial."""
+"""The quantities that can be ranked: unit, direction, wording, and how to read them from a trial."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -15,14 +15,14 @@ from steelyard.statistics.verdicts import Verdict
 from steelyard_worker.case import INFERENCE, TRAINING
 
 NODES = "nodes"
-"""What [[published]] tables call the number of operations of a graph. It has no spread, so it is not ranked."""
+"""The name of the number of a graph's operations in [[published]] tables. It has no spread, so it is not ranked."""
 PROCESS = "process"
-"""Stands for the input where a quantity has one value for the whole process."""
+"""The input of quantities that have one value for the whole process."""
 
 
 @dataclass(frozen=True)
 class Quantity:
-    """A positive number per trial: one for each input, or one for the whole process (`per_process`).
+    """A positive number per trial: one for every input, or one for the whole process (`per_process`).
 
     `read(trial, input)` returns None where the trial has no such value. `wording` has the words of a verdict, `improved` and
     `worsened` those of a change, `best` the word for the best contender or value. `label` is the name in running text. `tasks`
@@ -56,7 +56,7 @@ class Quantity:
         return 1 / value if self.more_is_better else value
 
     def ratio(self, verdict: Verdict) -> Ratio:
-        """Return the value of A over the value of B; a verdict is about costs."""
+        """Return the ratio of the values of A and B from a verdict, which is about costs."""
         found = verdict.flipped() if self.more_is_better else verdict
         return Ratio(found.ratio, found.low, found.high, found.rounds)
 
@@ -67,7 +67,7 @@ def _throughput(trial: Trial, source: str) -> float | None:
 
 
 def _epoch(trial: Trial) -> float | None:
-    """Return the mean time of an epoch that counts; None where no whole epochs were trained."""
+    """Return the mean time of the counted epochs; None if no whole epochs were trained."""
     counted = [epoch for epoch, blocks in trial.epochs.items() if blocks[-1].phase == "counted"]
     return fmean(trial.epochs_ns[epoch] for epoch in counted) if counted else None
 
@@ -83,7 +83,7 @@ def _time(thing: str) -> Wording:
 
 
 def _having(thing: str, more: str, most: str, less: str) -> Wording:
-    """Return the words for contenders that have something, such as a higher throughput than another."""
+    """Return the wording for contenders that have something, such as a higher throughput than another."""
     return Wording(
         better=f"{{a}} has a {{factor}} {more} {thing} than {{b}}",
         ahead=f"{{who}} had the {more} {thing} on average",
@@ -163,7 +163,7 @@ OF_PHASES = tuple(
 
 
 def _of_trainings(name: str, read: Callable[[Trial], float | None], label: str, thing: str = "") -> Quantity:
-    """Return a time that only processes have which train; `thing`: what has it, if that is not the name."""
+    """Return a time that only trainings have. `thing`: the words for it, if they differ from the name."""
     wording = _time(thing or name)
     return Quantity(name, "ns", lambda trial, _: read(trial), wording, label, best="shortest", tasks=(TRAINING,))
 
@@ -178,7 +178,7 @@ EVALUATION_TIME = _of_trainings("evaluation time", _evaluation, "evaluation time
 
 LATENCIES = tuple(map(_latency, (50, 95, 99)))
 
-# The words of an inference, where they differ: it has batches instead of steps.
+# The wording for inference where it differs: batches instead of steps.
 OF_INFERENCE = {
     "step time": replace(STEP_TIME, label="time per batch"),
     "first step": replace(
@@ -192,7 +192,7 @@ OF_INFERENCE = {
 }
 
 OF_EPOCHS = (TOTAL_TIME, EPOCH, FIRST_EPOCH, SECOND_EPOCH, EVALUATION_TIME)
-"""Only processes that train whole epochs have these, but for the evaluation time."""
+"""Except for the evaluation time, only processes that train whole epochs have these."""
 _ANY = (STEP_TIME, THROUGHPUT, LARGEST_BATCH, FIRST_STEP, TIME_TO_FIRST_STEP, PEAK_MEMORY)
 QUANTITIES = {each.name: each for each in (*_ANY, *LATENCIES, *OF_EPOCHS, *OF_PHASES)}
 

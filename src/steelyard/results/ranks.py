@@ -1,4 +1,4 @@
-"""What the other ranks of a trial recorded, and figures over all of its ranks."""
+"""The records of the other ranks of a trial, and values over all of its ranks."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def processes(job: Job) -> int:
 
 
 def read(first: Trial, replay: Replay) -> tuple[Trial, ...] | None:
-    """Return the records of the other ranks of a trial, by rank; none of a single process.
+    """Return the records of the other ranks of a trial, by rank; empty for a single process.
 
     None: the record of a rank is missing, damaged, has no end, or has other blocks than that of the first rank.
     """
@@ -44,12 +44,12 @@ def read(first: Trial, replay: Replay) -> tuple[Trial, ...] | None:
 
 
 def _blocks(trial: Trial) -> list[tuple[Any, ...]]:
-    """Return what all ranks must have in common, because they compute every step together."""
+    """Return the part of the blocks that must be equal on all ranks, because they compute every step together."""
     return [(each.input, each.phase, each.steps, each.first_step, each.epoch) for each in trial.blocks]
 
 
 def of_each(trial: Trial, read_one: Callable[[Trial], Number | None]) -> list[Number] | None:
-    """Return a figure of every rank, by rank; None where one of them does not have it."""
+    """Return a value of every rank, by rank; None if a rank lacks it."""
     if trial.others is None:
         return None
     all_ranks: list[Trial] = [trial]
@@ -59,7 +59,7 @@ def of_each(trial: Trial, read_one: Callable[[Trial], Number | None]) -> list[Nu
 
 
 def total(trial: Trial, read_one: Callable[[Trial], Number | None]) -> Number | None:
-    """Return the sum of a figure over all ranks; None where one of them does not have it."""
+    """Return the sum of a value over all ranks; None if a rank lacks it."""
     values = of_each(trial, read_one)
     return sum(values[1:], values[0]) if values else None
 

@@ -1,6 +1,7 @@
 """run.json: the plan of a run, its machine, environments, inputs and state. The file is rewritten at every change."""
 
 import json
+import re
 import secrets
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
@@ -28,17 +29,18 @@ __all__ = [
     "RunRecord", "Search", "Skipped", "Statement", "Variant",
 ]  # fmt: skip
 
-# Format 1: only the options; a report had to plan again, from the workloads as they were by then.
+# Format 1: only the options; a report had to plan again, from the workloads at that later time.
 # Format 2: the complete plan with every case.
 # Format 3: without a noise floor, which no verdict needs any more.
 FORMAT = 3
+FORMAT_OF_0_1 = 1  # format 2 was in no release
 FILE = "run.json"
 CERTIFICATES = "certificates.json"
 ROUNDS = "rounds.jsonl"
 PAGE = "report.html"
 LAST_LEVELS = ("L2", "L3", "L4")
 
-# No run has more rounds; a record that claims so is damaged.
+# No run has more rounds; a record with more is damaged.
 MOST_ROUNDS = 10_000
 
 
@@ -60,10 +62,10 @@ class RunRecord:
     `reused`: group -> the earlier run whose rounds are used again.
     `peak`: `peak_name` -> source -> GFLOP/s of the fastest matrix product. `bandwidth`: number of threads -> GB/s of the memory.
     `seconds`: stage -> elapsed time, over all parts of a continued run.
-    `shared_machine`: another run used the machine at the same time, and this one did not wait for its end.
-    `identity`: drawn at random when the run was started, so that it is known again in any folder; empty in older records.
+    `shared_machine`: another run used the machine at the same time, and this run did not wait for it.
+    `identity`: a random text from the start of the run, by which it is recognised in any folder; empty in older records.
     `nodes`: the nodes of a cluster that were chosen to measure; `left_out`: why others were not. Empty without a cluster.
-    `allowed`: the mark of what is not steelyard's own and may be executed on that machine; empty where there is none.
+    `allowed`: the mark over the foreign code that may be executed on that machine; empty if there is none.
     """
 
     plan: RunPlan
@@ -108,7 +110,7 @@ class RunRecord:
         return levels[max(levels)] if levels else 0
 
     def threads_of(self, case: Case) -> int:
-        """Return the number of threads of a case, of all its parts together: as set, or all cores that a process may use."""
+        """Return the number of threads of a case, over all its parts: as set, or all cores that a process may use."""
         return parts_of(case.strategy) * case.settings.threads or int(self.host.get("cores_usable", 0))
 
     def peak_gflops(self, case: Case) -> float | None:
@@ -193,14 +195,26 @@ def read(folder: Path) -> RunRecord:
     if written != FORMAT:
         age = "older format" if written < FORMAT else "newer format"
         mine = f"this version of steelyard reads format {FORMAT}"
-        advice = "Read it with the version that wrote it, or measure again."
-        raise UnreadableRun(f"{path} has the {age} {written}; {mine}. {advice}", age)
+        raise UnreadableRun(f"{path} has the {age} {written}; {mine}. {_advice(written, raw.get('steelyard'))}", age)
     try:
         found: RunRecord = records.build(RunRecord, raw, "run")
         _check(found)
     except ValueError as error:
         raise _damaged(path, error) from None
     return found
+
+
+def _advice(written: int, version: object) -> str:
+    """Return which version reads another format. `version`: the one that wrote the record, as far as it says so."""
+    from steelyard import __version__
+
+    if written == FORMAT_OF_0_1:
+        return "Read it with steelyard 0.1.0, or measure again."
+    if written < FORMAT:
+        return "No release of steelyard reads it: measure again."
+    if isinstance(version, str) and re.fullmatch(r"[0-9]{1,4}(\.[0-9]{1,4}){1,3}", version) and version != __version__:
+        return f"Update steelyard to version {version} or later."
+    return "Update steelyard."
 
 
 def _check(record: RunRecord) -> None:
@@ -227,7 +241,7 @@ def _check(record: RunRecord) -> None:
 
 
 def read_certificates(folder: Path) -> dict[str, Any]:
-    """Return the certificates of a run by case id; none where certification was left out."""
+    """Return the certificates of a run by case id; empty if certification was left out."""
     path = folder / CERTIFICATES
     if not path.exists():
         return {}

@@ -9,7 +9,7 @@ from steelyard.files.folders import remove_folder, size_bytes
 from steelyard.results import record, run_folders
 from steelyard.results.store import Store
 
-# What a run folder holds before its first process; certificates may be those of the cache.
+# The files of a run folder before its first process; certificates may come from the cache.
 RECORD_ALONE = {record.FILE, record.CERTIFICATES, "lock"}
 
 
@@ -31,9 +31,9 @@ def remove(runs: Path, names: list[str]) -> Iterator[tuple[str, int]]:
 
 
 def discard(folder: Path) -> None:
-    """Remove the folder of a run in which no process was started; one that holds more than the run's record stays.
+    """Remove the folder of a run that started no process. A folder with other files than the run's record stays.
 
-    A disk that does not let it be removed is no further error: the user is told of another one.
+    A failure to remove it is not reported, because the user already gets the error that ended the run.
     """
     with suppress(OSError, UserError):
         if {path.name for path in folder.iterdir()} <= RECORD_ALONE and not run_folders.in_use(folder):

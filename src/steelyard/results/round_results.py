@@ -1,4 +1,4 @@
-"""The measuring trials of a run by case and round; of several attempts at a round, the last one counts."""
+"""The measuring trials of a run by case and round. If a round was attempted several times, the last attempt counts."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable
@@ -22,8 +22,8 @@ CONTRADICTS = "contradiction"
 class RoundResults:
     """Trials by case id and round. A later attempt at a round replaces an earlier one, regardless of the order of adding.
 
-    `certificates` are by case id. A trial counts as failed whose first losses or imported files are not the certified ones, that
-    did not compute to its end what was certified, or whose record contradicts itself. `partings`: contenders whose losses part,
+    `certificates`: by case id. A trial counts as failed if its first losses or imported files are not the certified ones, if it
+    differed from it at its end, or if its record contradicts itself. `partings`: contenders whose losses diverge,
     as `compare_courses` found them.
     """
 
@@ -32,7 +32,7 @@ class RoundResults:
     partings: tuple[Parting, ...] = ()
 
     def add(self, trial: Trial) -> Trial:
-        """Add an ended trial; returns it as it counts."""
+        """Add an ended trial. Return it with its failure, if it counts as failed."""
         rounds, job = self.latest[trial.job.case.id], trial.job
         certificate = self.certificates.get(job.case.id, {})
         if trial.done and (sentence := _deviation(trial, certificate)):
@@ -44,7 +44,7 @@ class RoundResults:
         return trial
 
     def compare_courses(self) -> list[Trial]:
-        """Hold the losses of all finished trials against each other; returns those that part, which count as failed now."""
+        """Compare the losses of all finished trials. Return the trials that diverge, which now count as failed."""
         found = loss_courses.compare(self.finished, self.certificates)
         self.partings = found.partings
         odd = [replace(trial, done=False, error=(DEVIATES, sentence)) for trial, sentence in found.odd]
@@ -91,7 +91,7 @@ class RoundResults:
 
 
 def _deviation(trial: Trial, certificate: dict[str, Any]) -> str:
-    """Return a sentence about what a trial did not do as certified; empty where it did."""
+    """Return a sentence about a difference between a trial and its certificate; empty if there is none."""
     checks = imported.deviation, first_losses.deviation, end_check.deviation
     return next(filter(None, (check(trial, certificate) for check in checks)), "")
 

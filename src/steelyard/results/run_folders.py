@@ -1,4 +1,4 @@
-"""The folders of runs: their names, which of them a process uses, and how a user names one."""
+"""The folders of runs: their names, whether a process uses them, and how users name one."""
 
 import os
 from collections.abc import Iterator
@@ -57,14 +57,14 @@ def names(runs: Path) -> list[str]:
 
 
 def state(folder: Path, known: record.RunRecord) -> str:
-    """Return a run's actual state. A killed process leaves "running" in run.json; without a lock it was interrupted."""
+    """Return a run's actual state. A killed process leaves "running" in run.json; if nothing locks it, it was interrupted."""
     if known.state != "running":
         return known.state
     return "running" if in_use(folder) else "interrupted"
 
 
 def in_use(folder: Path) -> bool:
-    """Return whether a process has locked a run folder, or whether that cannot be told."""
+    """Return whether a process has locked a run folder; true also if that is unknown."""
     if (lock := folder / LOCK).is_symlink() or lock.is_dir():
         return False  # no process locks these
     try:

@@ -1,4 +1,4 @@
-"""What a search tried before the rounds of a run: search.json, and the processes in the folder `search`."""
+"""The search for settings before the rounds of a run: search.json, and the processes in the folder `search`."""
 
 import json
 from dataclasses import asdict, dataclass
@@ -15,7 +15,7 @@ USUAL, CHOSEN, LEFT, FAILED, REJECTED = "usual", "chosen", "left behind", "faile
 
 @dataclass(frozen=True)
 class Tried:
-    """Settings that were tried. `settings`: `mode` or knob -> value, where they are not the usual ones.
+    """Settings that were tried. `settings`: `mode` or knob -> value, where they differ from the usual ones.
 
     `times_ns`: nanoseconds per step of each of its processes. `outcome`: usual, chosen, left behind, failed or not certified, and
     `reason` why it failed or was rejected.
@@ -37,12 +37,12 @@ class Searched:
 
     @property
     def processes(self) -> int:
-        """How many processes ran to the end."""
+        """The number of processes that ran to the end."""
         return sum(len(each.times_ns) for each in self.tried)
 
     @property
     def chosen(self) -> Tried | None:
-        """What the rounds measured beside the usual settings; None if nothing that was tried could be."""
+        """The settings that the rounds compared with the usual ones; None if none of the tried ones could be."""
         return next((each for each in self.tried if each.outcome == CHOSEN), None)
 
 
@@ -52,7 +52,7 @@ def write(run: Path, found: Searched) -> None:
 
 
 def read(run: Path) -> Searched | None:
-    """Return what a run searched; None if it did not, or has not finished it. UserError: the file is damaged."""
+    """Return the search of a run; None if there was none, or it has not finished. UserError: the file is damaged."""
     path = run / FILE
     if not path.exists():
         return None

@@ -1,7 +1,7 @@
 """A store that several machines share: a PostgreSQL database with the records of runs, their index and their points.
 
-A run's folder remains what counts. The store is brought up to date from the folders whenever that is possible, so a server that
-is away loses nothing.
+The run folders remain authoritative. The store is brought up to date from them whenever that is possible, so a server that
+cannot be reached loses nothing.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ class Pushed:
 
 
 class _DamagedRun(Exception):
-    """What a store holds of a run cannot be written as the folder of a run."""
+    """The rows of a run in a store cannot be written as a run folder."""
 
 
 class Shared:
-    """A connection to a shared store, whose tables are made where they are missing. UserError: it cannot be used."""
+    """A connection to a shared store. Missing tables are created. UserError: the store cannot be used."""
 
     def __init__(self, url: str) -> None:
         addresses.check(url)
@@ -90,10 +90,12 @@ class Shared:
                 "SELECT obj_description(oid, 'pg_namespace') FROM pg_namespace WHERE nspname = %s", [NAMESPACE]
             ).fetchone()
             if row and row[0] != ABOUT:
+                from steelyard import __version__
+
                 held = f"'{row[0]}'" if row[0] else f"a schema {NAMESPACE} that something else has made"
                 raise UserError(
-                    f"The store {self.shown} holds {held}, and this version of steelyard writes '{ABOUT}'. Use the same "
-                    "version on all machines, or another database."
+                    f"The store {self.shown} holds {held}, and steelyard {__version__} on this machine writes '{ABOUT}'. "
+                    "Use this version on all machines, or another database."
                 )
             if not row:
                 self._database.execute(f"CREATE SCHEMA {NAMESPACE}; COMMENT ON SCHEMA {NAMESPACE} IS '{ABOUT}'")
@@ -107,9 +109,9 @@ class Shared:
         self._database.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [f"{NAMESPACE} {name}"])
 
     def push(self, runs: Path) -> Pushed:
-        """Store every run of a folder that the store lacks, or has in an earlier state; runs in progress wait.
+        """Store every run of a folder that the store lacks or has in an earlier state. Runs in progress are left for later.
 
-        UserError: the store went away; what was stored before stays.
+        UserError: the connection broke; runs that were stored before stay.
         """
         done = Pushed()
         with self._told():
@@ -135,11 +137,11 @@ class Shared:
         return done
 
     def _states(self) -> dict[str, str]:
-        """Return the state of every run; one that is none counts as the earliest, so that the run is stored again."""
+        """Return the state of every run. An invalid state counts as the earliest, so that the run is stored again."""
         return dict(self._database.execute("SELECT run, stamp FROM read_runs").fetchall())
 
     def _stored(self, run: HeldRun) -> bool:
-        """Store a run, all or nothing; report whether it was: another process may have stored a later state meanwhile."""
+        """Store a run, completely or not at all. Return whether it was stored: another process may have stored a later state."""
         found, _ = trials.read_all(run.folder)
         statements = index_rows.of_run(run.identity, run.folder, run.known)
         statements += [each for trial in found for each in index_rows.of_trial(run.identity, trial)]
@@ -201,7 +203,7 @@ class Shared:
         return made
 
     def _written(self, run: str, name: str, into: Path) -> Path:
-        """Write the files of a run, and return its folder. _DamagedRun: what the store holds of it cannot be that of a run."""
+        """Write the files of a run, and return its folder. _DamagedRun: the rows of the run cannot be those of a run."""
         if not identity.is_identity(run):
             raise _DamagedRun(f"its identity is {run!r}.")
         if PurePosixPath(name).parts != (name,) or name == ".." or name.startswith(".") or "\0" in name:
@@ -219,7 +221,7 @@ class Shared:
 
 
 def states_of(runs: Path) -> dict[str, str]:
-    """Return {identity: state} of the runs in a folder, as the store keeps them; those that cannot be read are left out."""
+    """Return {identity: state} of the runs in a folder, in the form of the store; unreadable runs are left out."""
     found = {}
     for name in run_folders.names(runs):
         try:
@@ -233,7 +235,7 @@ def states_of(runs: Path) -> dict[str, str]:
 def _readable(
     rows: Iterable[tuple[Any, ...]], make: Callable[[tuple[Any, ...]], Made], damaged: dict[str, ValueError]
 ) -> list[Made]:
-    """Return what is made of rows whose first column is the run; the first error of each run is added to `damaged`."""
+    """Return the converted rows, whose first column is the run; the first error of every run is added to `damaged`."""
     found = []
     for row in rows:
         try:
@@ -244,12 +246,12 @@ def _readable(
 
 
 def _state(run: HeldRun) -> str:
-    """Return the state of a run as text: what its progress is, and the hash of everything in it."""
+    """Return the state of a run as text: its progress, and the hash of its content."""
     return " ".join(map(str, (*run.progress, run.digest)))
 
 
 def _write(target: Path, content: bytes) -> None:
-    """Write a file of a run. _DamagedRun: its path is none that files can have beside the others."""
+    """Write a file of a run. _DamagedRun: its path is impossible, or conflicts with another file."""
     try:
         paths.make_private(target.parent)
         target.write_bytes(content)
@@ -263,12 +265,12 @@ def _write(target: Path, content: bytes) -> None:
 
 
 def _order(state: str) -> tuple[int, int, str] | None:
-    """Return what sorts states as `HeldRun.is_later_than` does; None of a text that is no state."""
+    """Return a key that sorts states like `HeldRun.is_later_than`; None for a text that is no state."""
     found = re.fullmatch(r"([0-9]{1,18}) ([0-9]{1,18}) ([0-9a-f]{64})", state)
     return (int(found[1]), int(found[2]), found[3]) if found else None
 
 
 def _clean(row: dict[str, Any]) -> dict[str, Any]:
-    """Return a row without the one character that PostgreSQL's texts cannot hold: a worker's message may have any."""
+    """Return a row without NUL, which PostgreSQL's texts cannot hold but a worker's message may contain."""
     replaced = "\N{REPLACEMENT CHARACTER}"
     return {name: each.replace("\0", replaced) if isinstance(each, str) else each for name, each in row.items()}

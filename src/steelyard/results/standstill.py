@@ -1,8 +1,16 @@
-"""Counted blocks during which a worker did not run: it was stopped, or others had the processors."""
+"""Counted blocks during which a worker did not compute, and what of that others did: programs, the hypervisor, a signal.
 
+A worker that waits by itself, for a lock, a page or another thread, stands still as well. Its times count: who repeats a round
+because of them would measure only the rounds in which that framework did not wait.
+"""
+
+from collections.abc import Iterator, Sequence
 from statistics import median
 
+from steelyard.host.counters import Sample
 from steelyard.host.noise import Disturbance
+from steelyard.host.sampler import Sampler
+from steelyard.host.withheld import withheld_s
 from steelyard.results.events import Block
 from steelyard.results.trials import Trial
 
@@ -12,24 +20,60 @@ SHORTEST_S = 0.05
 """... and at least this long: shorter waits are part of any program."""
 LEAST_BLOCKS = 3
 PHASES = ("warm-up", "counted")
+SAID = "was kept from computing for"
+SAID_BEFORE = "a worker stood still for"
+"""How records of methods before 16 say it. Whether others had the processors was not asked."""
 
 
-def standstill(trial: Trial) -> Disturbance | None:
-    """Return what it cost that the worker did not run during counted blocks; None if it did.
+def standstill(trial: Trial, samples: Sequence[Sample] | None = None) -> Disturbance | None:
+    """Return what it cost that others kept the worker from computing during counted blocks; None if they did not.
 
-    A block that took longer than the process's other blocks without using more CPU time was not computing. Slow memory or a lower
-    clock cost CPU time as well, so they do not count. Where another device computes, CPU times say nothing, and nothing is found.
+    A block that took longer than the process's other blocks without using more CPU time was not computing. That counts as far as
+    the samples of the machine show at the same time who had the processors (`host.withheld`). `samples`: None for those that
+    this process has taken last. Where another device computes, CPU times say nothing, and nothing is found.
     """
-    if trial.job.case.settings.device != "cpu":
-        return None
-    for source in dict.fromkeys(block.input for block in trial.blocks):
-        lost_s, counted_s = _lost_s(trial, source), sum(block.elapsed_ns for block in trial.counted(source)) / 1e9
-        severity = lost_s / max(SHORTEST_S, SHARE * counted_s)
-        if severity > 1:
-            return Disturbance(
-                severity, f"a worker stood still for {lost_s:.1f} s of {counted_s:.1f} s that were counted"
-            )
+    seen = Sampler.last if samples is None else samples
+    for source in _inputs(trial):
+        lost_s = sum(min(lost, _withheld_s(trial, block, seen)) for block, lost in _losses(trial, source))
+        counted_s = _counted_s(trial, source)
+        if (severity := _severity(lost_s, counted_s)) > 1:
+            reason = f"{trial.job.case.environment} {SAID} {lost_s:.1f} s of {counted_s:.1f} s that were counted"
+            return Disturbance(severity, reason)
     return None
+
+
+def stillness(trial: Trial) -> float:
+    """Return for how long a worker stood still during counted blocks, whatever the reason, relative to the limit."""
+    lost_s = {source: sum(lost for _, lost in _losses(trial, source)) for source in _inputs(trial)}
+    return max((_severity(lost, _counted_s(trial, source)) for source, lost in lost_s.items()), default=0.0)
+
+
+def stood_still(trial: Trial) -> bool:
+    """Return whether a worker stood still during counted blocks, whatever the reason."""
+    return stillness(trial) > 1
+
+
+def is_standstill(reason: str) -> bool:
+    """Return whether a reason for which a round was disturbed is that a worker stood still."""
+    return SAID in reason or reason.startswith(SAID_BEFORE)
+
+
+def _severity(lost_s: float, counted_s: float) -> float:
+    return lost_s / max(SHORTEST_S, SHARE * counted_s)
+
+
+def _inputs(trial: Trial) -> list[str]:
+    if trial.job.case.settings.device != "cpu":
+        return []
+    return list(dict.fromkeys(block.input for block in trial.blocks))
+
+
+def _counted_s(trial: Trial, source: str) -> float:
+    return sum(block.elapsed_ns for block in trial.counted(source)) / 1e9
+
+
+def _withheld_s(trial: Trial, block: Block, samples: Sequence[Sample]) -> float:
+    return withheld_s(samples, block.start_ns, block.start_ns + block.elapsed_ns, trial.pid)
 
 
 def _is_first_step(block: Block) -> bool:
@@ -37,22 +81,20 @@ def _is_first_step(block: Block) -> bool:
     return block.epoch == 1 and block.first_step == 0
 
 
-def _lost_s(trial: Trial, source: str) -> float:
-    """Return by how much longer the counted blocks of an input took than their CPU time explains, seconds."""
+def _losses(trial: Trial, source: str) -> Iterator[tuple[Block, float]]:
+    """Yield the counted blocks of an input that took longer than their CPU time explains, with by how much, seconds."""
     blocks = [
         each for each in trial.blocks if each.input == source and each.phase in PHASES and not _is_first_step(each)
     ]
     if len(blocks) < LEAST_BLOCKS or not all(block.cpu_ns for block in blocks):
-        return 0.0
+        return
     usual_ns = median(block.elapsed_ns / block.steps for block in blocks)
     usual_cpu_ns = median(block.cpu_ns / block.steps for block in blocks)
     cores = max(1.0, usual_cpu_ns / usual_ns)
-
-    def lost_ns(block: Block) -> float:
+    for block in blocks:
         longer = block.elapsed_ns - usual_ns * block.steps
         more_cpu = max(0.0, block.cpu_ns - usual_cpu_ns * block.steps)
-        return max(0.0, longer - more_cpu / cores)
-
-    # Blocks differ by a little for many reasons, so only those that are out of the ordinary count.
-    lost = [lost_ns(block) for block in blocks if block.phase == "counted"]
-    return sum(each for each in lost if each > SHORTEST_S * 1e9 / 2) / 1e9
+        lost_s = (longer - more_cpu / cores) / 1e9
+        # Blocks differ by a little for many reasons, so only those that are out of the ordinary count.
+        if block.phase == "counted" and lost_s > SHORTEST_S / 2:
+            yield block, lost_s

@@ -1,6 +1,6 @@
-"""The index of all runs: an SQLite file of their trials, to be searched by other programs.
+"""The index of all runs: an SQLite file of their trials, also for other programs.
 
-Reports read the run folders, so an index that is damaged, altered or locked changes none of them. A history reads the index,
+Reports read the run folders, so a damaged, altered or locked index does not change them. A history reads the index,
 once that is up to date with the folders. It can be rebuilt at any time.
 """
 
@@ -21,7 +21,7 @@ from steelyard.results.trials import Trial
 FILE = "index.sqlite"
 BUSY_S = 5
 SILENCE_S = 5.0
-"""After so many seconds of reading runs, a line says how many are done."""
+"""After this many seconds of reading runs, a line says how many are done."""
 LATER = "No data were lost: it will be brought up to date from the event files."
 
 
@@ -65,7 +65,7 @@ class Store:
         self.catch_up()
 
     def _give_up(self, reason: str) -> None:
-        """Continue without the index. Nothing waits for it a second time."""
+        """Continue without the index, so that nothing waits for it again."""
         self._say(f"The index {self.path} {reason}. {LATER}")
         self.close()
 
@@ -86,7 +86,7 @@ class Store:
             )
 
     def catch_up(self) -> None:
-        """Index every run that has changed since it was indexed, and remove those that are gone. Runs in progress wait."""
+        """Index every run that has changed since it was indexed, and remove those that are gone. Leave out runs in progress."""
         stamps = dict(self._rows("SELECT run, stamp FROM read_runs"))
         names = run_folders.names(self.folder)
         for (run,) in self._rows("SELECT id FROM runs"):
@@ -102,7 +102,7 @@ class Store:
             self._progress(number, len(changed))
 
     def _progress(self, done: int, total: int) -> None:
-        """Say how many runs are indexed, if that takes long."""
+        """Report the number of indexed runs if indexing takes long."""
         if done < total and time.monotonic() - self._said_s >= SILENCE_S:
             self._said_s = time.monotonic()
             self._say(f"{done:,} of {total:,} runs have been read into the index {self.path}.")
@@ -110,7 +110,7 @@ class Store:
     def history(self) -> tuple[list[RunFacts], list[Point]]:
         """Return the facts and the points of all runs, after catching up; read from the folders if there is no index.
 
-        An index with a row that cannot be is rebuilt, as one that SQLite cannot read.
+        An index with an impossible row is rebuilt, like an index that SQLite cannot read.
         """
         self.catch_up()
         found: tuple[list[RunFacts], list[Point]] = [], []
@@ -125,12 +125,12 @@ class Store:
         return points.read_all(self.folder, []) if self._database is None else found
 
     def _history(self) -> tuple[list[RunFacts], list[Point]]:
-        """Return what is in the index. ValueError: a row was damaged or altered."""
+        """Return the contents of the index. ValueError: a row was damaged or altered."""
         known, found = self._rows(index_rows.RUNS), self._rows(index_rows.POINTS)
         return [index_rows.to_facts(row) for row in known], [index_rows.to_point(row) for row in found]
 
     def _rows(self, query: str) -> list[Any]:
-        """Return the rows of a query; none if the index cannot be read, which is then given up."""
+        """Return the rows of a query; empty if the index cannot be read, in which case it is given up."""
         if self._database is None:
             return []
         try:
@@ -140,7 +140,7 @@ class Store:
             return []
 
     def _change(self, *statements: Statement) -> None:
-        """Run each statement for its rows, all or nothing; if it cannot be written, continue without the index."""
+        """Run all statements for their rows in one transaction; if the index cannot be written, continue without it."""
         if self._database is None:
             return
         try:
@@ -169,7 +169,7 @@ class Store:
         self._change(("DELETE FROM runs WHERE id = :run", [{"run": run}]))
 
     def close(self) -> None:
-        """Close the file. What was not committed is not kept."""
+        """Close the index; uncommitted rows are lost."""
         if self._database is not None:
             with contextlib.suppress(sqlite3.Error):
                 self._database.close()
@@ -177,7 +177,7 @@ class Store:
 
 
 def _stamp(folder: Path) -> str:
-    """Return what changes when a run goes on, or when trials are deleted: sizes and times, as contents would take too long."""
+    """Return a stamp that changes when a run continues or loses trials: sizes and times, as reading contents takes too long."""
     found = []
     for name in (record.FILE, record.CERTIFICATES, trials.FOLDER):
         with contextlib.suppress(OSError):

@@ -43,7 +43,7 @@ JOB = "job.json"
 # The phase of batches that were timed one by one.
 LATENCY = "latency"
 
-# If the last call of a block returned after this share of the block's time, its calls returned when their work was done.
+# If the last call of a block returned after this share of the block's time, calls are synchronous.
 SYNCHRONOUS = 0.97
 NO_RANKS = (
     "The record of another rank of {0} is missing or damaged, so figures over all ranks leave this trial out. To measure it "
@@ -55,7 +55,7 @@ NO_RANKS = (
 class Evaluation:
     """Scores of the test metric, by name, after a number of training steps.
 
-    `epoch`: after which epoch; 0 where the process was not evaluated after an epoch.
+    `epoch`: the number of the epoch before it; 0 if the evaluation did not follow an epoch.
     """
 
     steps: int
@@ -66,14 +66,14 @@ class Evaluation:
 
 @dataclass(frozen=True)
 class Trial:
-    """Everything that one worker process recorded: the first rank where there are several.
+    """The complete record of one worker process; with several ranks, that of the first. `pid`: its id; 0 if not recorded.
 
     `outputs`: fingerprints by batch and output, such as `inference1/logits`. `shapes`: of the batches, by epoch. `memory`: by
-    phase, such as `import` or `counted`. `others`: the records of the other ranks; None where one of them cannot be used.
+    phase, such as `import` or `counted`. `others`: the records of the other ranks; None if one of them cannot be used.
     `imported`: path -> SHA-256 of what was imported from elsewhere (`results.imported`); None where that was not recorded.
-    `watched`: what the launcher saw of the process; None where it did not watch.
-    `end_check`: what was computed once more at the end, and `batch_checks` the last batches of input pipelines beside the
-    order; None and empty where the process did not look.
+    `watched`: the launcher's observations of the process; None if there are none.
+    `end_check`: the repeated computation at the end; `batch_checks`: the last batches of input pipelines compared with the
+    order; None and empty if the process did not check.
     """
 
     folder: Path
@@ -103,10 +103,11 @@ class Trial:
     watched: Watched | None = None
     end_check: EndCheck | None = None
     batch_checks: tuple[BatchCheck, ...] = ()
+    pid: int = 0
 
     @property
     def batch(self) -> int:
-        """Samples per step of this process: those of its case, unless the largest batch was searched for."""
+        """Samples per step of this process: the batch of its case, or the result of a search for the largest batch."""
         return self.job.schedule.batch or self.job.case.batch
 
     @property
@@ -126,7 +127,7 @@ class Trial:
 
     @property
     def counts_first_step(self) -> bool:
-        """Whether the first step of the process counts, compilation included."""
+        """Whether the first step of the process counts, with its compilation."""
         return bool(self.blocks) and self.blocks[0].phase == "counted"
 
     @property
@@ -201,7 +202,7 @@ class Trial:
         return (self._recorded(protocol.SAMPLES, "<i8", block) - block.start_ns).astype(np.float64)
 
     def check_files(self) -> None:
-        """Check that the binary files hold what the blocks say of them; UserError names one that does not."""
+        """Check that the binary files contain the values that the blocks announce; UserError names one that does not."""
         self.check_times()
         for block in self.blocks:
             losses = self._losses(block)
@@ -238,7 +239,7 @@ class Trial:
 
 
 def read_all(run: Path) -> tuple[list[Trial], list[str]]:
-    """Return the ended trials of a run's folder, sorted by round and attempt, and a sentence for each that cannot be read."""
+    """Return the ended trials of a run's folder, sorted by round and attempt, and a sentence for every unreadable one."""
     found: list[Trial] = []
     damaged: list[str] = []
     for folder in sorted((run / FOLDER).glob("*/")):
@@ -282,7 +283,7 @@ def read(folder: Path) -> Trial:
 
 
 def replay(folder: Path, job: Job, events: Iterable[dict[str, Any]]) -> Trial:
-    """Build a Trial from its job and its events; ValueError names the line of an event that is not as it must be."""
+    """Build a Trial from its job and its events; ValueError names the line of an invalid event."""
     found: dict[str, Any] = {"folder": folder, "job": job, "phases_ns": {}, "shapes": {}}
     blocks: list[Block] = []
     evaluations: list[Evaluation] = []
@@ -292,8 +293,8 @@ def replay(folder: Path, job: Job, events: Iterable[dict[str, Any]]) -> Trial:
     reduced: list[Reduced] = []
     for number, event in enumerate(events, 1):
         match checked(event, number):
-            case Hello(method):
-                found["method"] = method
+            case Hello(method, pid):
+                found |= {"method": method, "pid": pid}
             case Applied(applied, libraries):
                 found |= {"applied": applied, "libraries": libraries}
             case Phase(name, elapsed_ns, since_spawn_ns):
@@ -352,6 +353,6 @@ def _scores(metric: str, folder: Path) -> dict[str, float]:
     predictions = tensors.read(folder)
     try:
         return metrics.score(metric, predictions)
-    except Exception as error:  # the libraries of the metrics raise anything when arrays do not fit together
+    except Exception as error:  # the libraries of the metrics raise all kinds of errors if arrays do not match
         message = f"{folder.name} cannot be scored ({error})"
         raise ValueError(message) from None

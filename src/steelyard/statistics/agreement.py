@@ -1,4 +1,4 @@
-"""The order of contenders on several machines: on how many of them is it the same? No number of one divides that of another."""
+"""Compare the order of contenders on several machines. Numbers of different machines are never divided by each other."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -21,9 +21,9 @@ class MachineOrder:
 
 @dataclass(frozen=True)
 class Agreement:
-    """The order that the fewest machines contradict. `against`: machine -> its decided pairs (better, worse) that do.
+    """The order that the fewest machines contradict. `against`: machine -> its decided pairs (better, worse) that contradict it.
 
-    `same`: the machines whose verdicts do not. `open_pairs`: pairs that these machines have not decided, of `pairs`.
+    `same`: the machines without such pairs. `open_pairs`: how many of the `pairs` these machines have not decided.
     """
 
     order: tuple[str, ...]
@@ -67,7 +67,7 @@ def _against(order: Sequence[str], found: MachineOrder) -> tuple[tuple[str, str]
 
 
 def sentence(found: Agreement) -> str:
-    """Return on how many machines the order is the same, and what the others contradict."""
+    """Return a sentence on how many machines the order is the same, and on the contradictions of the others."""
     count = len(found.same) + len(found.against)
     text = f"The order of contenders is the same on {len(found.same)} of {count} machines: {', '.join(found.order)}."
     if found.open_pairs:

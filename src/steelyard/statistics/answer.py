@@ -1,4 +1,4 @@
-"""What a ranking says to somebody who has to choose: who may be the best, how much that matters, and what is ruled out."""
+"""The answer of a ranking to somebody who has to choose: who may be the best, how much they differ, and who is ruled out."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from math import inf
 from steelyard.statistics.decision import Ranking, Verdict
 
 WIDEST = 3.0
-"""An interval whose upper end is more than this many times its lower end says that there were not enough rounds."""
+"""If the upper end of an interval is more than this many times the lower end, there were not enough rounds."""
 
 
 @dataclass(frozen=True)
@@ -15,13 +15,13 @@ class Answer:
     """Keys of contenders, best first as observed. Each field is right with the probability of the ranking's plan (95 %)."""
 
     candidates: tuple[str, ...]
-    """Those not shown to be worse than any other: the best one is among them."""
+    """The contenders that are not shown to be worse than any other. The best one is among them."""
     compared: tuple[str, ...]
     """The candidates whose intervals with each other are narrow enough for `within`; the first candidate is always there."""
     within: float
     """No two of `compared` differ by more than this factor; infinite if there is only one."""
     worse: tuple[tuple[str, float], ...]
-    """The others, each with the factor, at least 1, by which it is at least worse than the best."""
+    """The others: contender -> the least factor, 1 or more, by which it is worse than the best."""
 
 
 def answer(ranking: Ranking, among: Collection[str] | None = None) -> Answer:
@@ -34,7 +34,7 @@ def answer(ranking: Ranking, among: Collection[str] | None = None) -> Answer:
     keys = [key for key in ranking.order if among is None or key in among]
     measured = [key for key in keys if any(key in (each.a, each.b) for each in ranking.verdicts)]
     against = {key: [found for other in measured if (found := ranking.between(key, other))] for key in measured}
-    # Verdicts that contradict each other, each worse than the next, leave nobody: then the first in the order stands.
+    # Contradictory verdicts (A < B < C < A) would exclude everyone; fall back to the first in the order.
     candidates = [key for key in measured if all(each.kind != "worse" for each in against[key])] or measured[:1]
     compared: list[str] = []
     for key in candidates:
@@ -47,11 +47,11 @@ def answer(ranking: Ranking, among: Collection[str] | None = None) -> Answer:
 
 
 def largest_factor(verdict: Verdict) -> float:
-    """Return the factor by which two contenders differ at most, whichever is the better one."""
+    """Return the largest possible factor between two contenders, whichever is better."""
     factor = max(verdict.joint_high, 1 / verdict.joint_low if verdict.joint_low else inf)
     return min(factor, 1 + verdict.delta_used) if verdict.kind == "equal" else factor
 
 
 def is_wide(low: float, high: float) -> bool:
-    """Return whether an interval is too wide to be of use: more rounds are needed before it says anything."""
+    """Return whether an interval is too wide to be useful, so that more rounds are needed."""
     return high > WIDEST * low

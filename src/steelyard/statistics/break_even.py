@@ -1,4 +1,4 @@
-"""After how many steps a contender that starts slowly has overtaken one that starts sooner."""
+"""The number of steps after which a contender with a slow start overtakes one that starts sooner."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from steelyard.statistics.intervals import student_quantile
 class JobTime:
     """The time of a job of n steps in one process: `start_ns + n * step_ns`, in nanoseconds.
 
-    `start_ns` is what comes once, such as imports and compilation.
+    `start_ns`: the one-time costs, such as imports and compilation.
     """
 
     start_ns: float
@@ -24,7 +24,7 @@ class JobTime:
 
 @dataclass(frozen=True)
 class BreakEven:
-    """The number of steps at which two contenders are done at the same time, with its interval.
+    """The number of steps at which two contenders finish at the same time, with its interval.
 
     `steps` is infinite if the one that starts slowly is not faster per step; `high` is infinite if that is not excluded.
     """
@@ -44,7 +44,7 @@ def mean(times: Mapping[int, JobTime]) -> JobTime:
 
 
 def break_even(slow: Mapping[int, JobTime], soon: Mapping[int, JobTime], error: float = 0.05) -> BreakEven | None:
-    """Return when the contender that starts slowly has overtaken the other, from the rounds that both finished.
+    """Return the break-even of a contender with a slow start and another one, from the rounds that both finished.
 
     The interval holds every number of steps at which a paired t test at level `error` does not tell the two times apart
     (Fieller 1954). None for fewer than two common rounds, and if `slow` starts earlier on average.
@@ -66,7 +66,7 @@ def break_even(slow: Mapping[int, JobTime], soon: Mapping[int, JobTime], error: 
 
 
 def soonest(times: Mapping[str, JobTime]) -> list[tuple[int, str]]:
-    """Return which contender is done first by length of the job, as (from so many steps on, key), shortest jobs first.
+    """Return the contender that finishes first by length of the job, as (least number of steps, key), shortest jobs first.
 
     Contenders that are never first are left out.
     """
@@ -80,23 +80,23 @@ def soonest(times: Mapping[str, JobTime]) -> list[tuple[int, str]]:
             return found
         current = min(crossings, key=lambda key: (crossings[key], times[key].step_ns))
         now = max(now, crossings[current])
-        if int(now) + 1 == found[-1][0]:  # the contender before was first for less than a whole step
+        if int(now) + 1 == found[-1][0]:  # the previous contender was first for less than a whole step
             found.pop()
         found.append((int(now) + 1, current))
 
 
 def _crossing(before: JobTime, after: JobTime) -> float:
-    """Return the number of steps from which on `after`, which is faster per step, is done first."""
+    """Return the number of steps from which on `after`, which is faster per step, finishes first."""
     return (after.start_ns - before.start_ns) / (before.step_ns - after.step_ns)
 
 
 def _interval(a: float, b: float, c: float) -> tuple[float, float]:
     """Return the ends of the numbers n from 0 on with a n^2 - 2 b n + c <= 0; infinite if there are none, or no last one.
 
-    If they are two ranges, what lies between belongs to the interval.
+    If they form two ranges, the numbers between these belong to the interval, too.
     """
     root = sqrt(max(0.0, b * b - a * c))
-    # The larger of the two in size first, the other from their product: no digits are lost.
+    # Compute the root of larger size first and the other from their product, so that no digits are lost.
     larger = b + root if b >= 0 else b - root
     places = sorted(
         place for above, below in ((larger, a), (c, larger)) if below and isfinite(place := above / below) and place > 0

@@ -1,4 +1,4 @@
-"""What a document says of a ratio of two speeds, or of a share, and whether a measurement agrees with it. Pure."""
+"""Published claims about a ratio of two speeds, or about a share, and whether a measurement agrees. Pure functions."""
 
 from __future__ import annotations
 
@@ -15,31 +15,31 @@ if TYPE_CHECKING:
     from steelyard.statistics.intervals import Level, Ratio
 
 Judgement = Literal["same size", "same order", "compatible, not precise", "other size", "opposite order", "open"]
-"""Whether a measurement agrees. "compatible, not precise" and "open" say that it does not tell; each of the others is wrong at
-most as often as the interval misses the true ratio, however large the noise."""
+"""The possible judgements. "compatible, not precise" and "open" mean that the measurement does not decide; the others are wrong
+at most as often as the interval misses the true ratio, however large the noise."""
 
 MEAN, MAXIMUM = "mean over batches", "maximum over batches"
-"""Statistics that documents state of several ratios, and that are held against the same of the measured ones."""
+"""Statistics over several ratios in documents, which are compared with the same statistics of the measured ratios."""
 
 RELATIONS = ("", "<", "<=", ">", "about", "range", "order", "equal", "ambiguous", "not given", "missing")
-"""How a published value is to be read: as it stands, as a bound, roughly, as a range; "order": only who is better is said;
-"equal": that neither is."""
+"""How to read a published value: as an exact value, a bound, an approximation or a range; "order": only which side is better;
+"equal": neither side is better, which holds within `EQUAL`."""
 
 EQUAL = 1.02
-"""A bound below this ratio, such as that nothing changes, is held to it: less than 2 % is no difference in verdicts either."""
+"""A bound below this ratio, such as "nothing changes", is raised to it: verdicts ignore differences below 2 %, too."""
 
 NEAR = 1.25
 """A published number is one run without an interval: a ratio is of the same size within this factor. It also has at least half
 and at most twice of the difference, because 2 % faster and 20 % faster are not the same."""
 
 NEAR_VALUE = 1.1
-"""A share or count is the same within this factor."""
+"""A share or count is of the same size within this factor."""
 
 FOR_A_CLAIM: tuple[Judgement, ...] = ("same size", "same order", "compatible, not precise", "open")
-"""Words that are not against a claim, the weakest last."""
+"""The judgements that do not contradict a claim, the weakest last."""
 
 OVERHEAD = "communication overhead"
-"""What documents call the loss of speed of several devices by their exchange, in % of the speed without it."""
+"""The name in documents for the loss of speed by the exchange between devices, in % of the speed without it."""
 
 WEAK_SCALING = "weak scaling"
 """The quantity of the documents' formula of an overhead: 1 - multi / single, where every device has the same share of work."""
@@ -47,10 +47,10 @@ WEAK_SCALING = "weak scaling"
 
 @dataclass(frozen=True)
 class Claim:
-    """What is said of a ratio that is above 1 where the first of two sides is better.
+    """A claim about a ratio, which is above 1 if the first of two sides is better.
 
-    Every ratio from `low` to `high` agrees with it. Without `low` only the order is said, without `high` there is no upper
-    end. `ordered`: the first is said to be better; otherwise only the size of the difference is said.
+    Every ratio from `low` to `high` agrees with it. Without `low` only the order is claimed, without `high` there is no upper
+    end. `ordered`: the first side is claimed to be better; otherwise only the size of the difference is claimed.
     """
 
     low: float | None
@@ -59,18 +59,18 @@ class Claim:
 
     @property
     def is_reversed(self) -> bool:
-        """Whether every ratio that agrees is below 1, so that it is the second side that is said to be better."""
+        """Whether all ratios that agree are below 1, so that the second side is claimed to be better."""
         return self.high is not None and self.high < 1
 
     @property
     def better(self) -> int:
-        """Which side is said to be better: 1 the first, -1 the second, 0 neither."""
+        """The side that is claimed to be better: 1 the first, -1 the second, 0 neither."""
         if not self.ordered or self.low == self.high == 1:
             return 0
         return -1 if self.high is not None and self.high <= 1 else 1
 
     def turned(self) -> Claim:
-        """Return the same claim with the two sides exchanged."""
+        """Return the claim with its sides exchanged."""
         low, high = (1 / end if end else None for end in (self.high, self.low))
         return Claim(low, high, self.ordered)
 
@@ -98,7 +98,7 @@ def claim(
     low: float | None = None,
     high: float | None = None,
 ) -> Claim | None:
-    """Return what a published value says of a ratio; None if it says nothing that a ratio can be held against.
+    """Return the claim of a published value about a ratio; None if it makes none that a ratio can be compared with.
 
     `value`, or for a range `low` and `high`, are in the document's terms; `quantity` names them. A value that can be read in
     two ways keeps its order only. A difference whose direction is not said can be held against a ratio only if it is a bound.
@@ -108,6 +108,8 @@ def claim(
         return {"order": Claim(None, None, ordered=True), "equal": Claim(1.0, 1.0, ordered=False)}.get(relation)
     if relation in ("not given", "missing") or speed_ratio(quantity, 1.0) is None:
         return None
+    if relation == "equal":
+        return Claim(1.0, 1.0, ordered=False)
     if relation in ("order", "ambiguous"):
         return Claim(None, None, ordered=True) if ordered else None
     if relation == "range":
@@ -124,7 +126,7 @@ def claim(
 
 
 def level(relation: str, value: float | None, low: float | None = None, high: float | None = None) -> Claim | None:
-    """Return what a published value says of the same value here, in its own unit; None if it says nothing of it."""
+    """Return the claim of a published value about the same value here, in its unit; None if it makes none."""
     if relation == "range":
         return Claim(low, high, ordered=False) if low is not None and high is not None else None
     if value is None or relation not in ("", "about", "<", "<=", ">"):
@@ -133,7 +135,7 @@ def level(relation: str, value: float | None, low: float | None = None, high: fl
 
 
 def of_claim(words: Sequence[Judgement]) -> Judgement | None:
-    """Return the word for a claim that has several rows, such as one for each batch; None if their words contradict each other.
+    """Return the judgement of a claim with several rows, such as one for every batch; None if its rows contradict each other.
 
     It is the weakest of their words: a claim that names no batch holds at all of them. Words for and against it have none in
     common, and neither have words against it and those that do not tell.
@@ -145,7 +147,7 @@ def of_claim(words: Sequence[Judgement]) -> Judgement | None:
 
 
 def judge_level(said: Claim, measured: Level) -> Judgement:
-    """Return whether a measured value with its interval is the published one (`NEAR_VALUE`); a bound is taken as it stands."""
+    """Return whether a measured value with its interval agrees with the published one (`NEAR_VALUE`). A bound has no margin."""
     low, high = said.low or 0.0, inf if said.high is None else said.high
     if low == high:
         low, high = low / NEAR_VALUE, high * NEAR_VALUE

@@ -1,4 +1,4 @@
-"""Under what a document measured and under what this run did: what differs, and so forbids a word on the two. Pure."""
+"""The settings of a document and of a run, and the differences that rule out a judgement. Pure functions."""
 
 from __future__ import annotations
 
@@ -9,39 +9,45 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 KINDS = {"cpu": "CPU", "cuda": "NVIDIA GPU", "ascend": "Ascend NPU"}
-"""Kinds of devices, as the settings of a case name them, in words."""
+"""Kind of device, as in the settings of a case -> its name in sentences."""
+
+TF32 = "TensorFloat-32"
+"""The number format of products on NVIDIA GPUs since 2020 that round float32 to 10 bits of mantissa (the knob `tf32`)."""
 
 RANDOM = "random data"
-"""The data of batches that were drawn and not read."""
+"""The name of the data of random batches."""
 
 ALL, EACH = "all devices", "each device"
-"""Of what a document's batch is, where it used several devices."""
+"""Whether a document's batch is that of one device or of all devices together."""
 
 NOT_KEPT = "the record is of an older version, which did not keep the document's settings"
 NOT_THE_DOCUMENTS = "a network that the document did not measure"
 ANOTHER_DEVICE = "another kind of device"
-# Where settings of trainings differ, scores do as well; times do not.
+# These settings change scores, but not times.
 OF_SCORES = ("optimizer", "learning_rate", "momentum", "schedule", "epochs")
 WORDS = {"learning_rate": "learning rate"}
+ON, OFF = "on", "off"
+"""Whether a network was trained with dropout, as the knob of that name has it."""
+DROPOUT = {ON: "dropout", OFF: "no dropout"}
 
 
 ASKED = {
     "devices": "device", "batches": "batch", "precision": "precision", "data": "data", "learning_rate": "learning rate",
     "epochs": "epochs", "versions": "versions",
 }  # fmt: skip
-"""What a reader needs to repeat a measurement, in words."""
+"""The settings that are needed to repeat a measurement -> their names in sentences."""
 
 
 @dataclass(frozen=True)
 class Conditions:
-    """The settings of measurements. An empty one is not stated, or not known.
+    """The settings of measurements. An empty field is not stated or unknown.
 
     cells: the networks, as workload:preset; empty: any. devices: kinds of devices, as cases name them. device_names and versions:
     of the devices and the software, in words. batches: samples per step; several where a statement is about all of them.
     batch_of: `EACH` or `ALL` where a batch is said to be of each of several devices, or of all; empty: not stated.
     data: the data set, or `RANDOM`. sizes: of the network and its input, such as the length of sequences, by name; a list allows
-    each of its values. optimizer,
-    learning_rate (of the first step), momentum, schedule ("constant" or what it does), epochs: of trainings.
+    each of its values. optimizer, learning_rate (of the first step), momentum, schedule ("constant" or what it does), epochs: of
+    trainings. dropout: `ON` or `OFF`.
     assumed: names of fields, and of sizes, that the document does not state and that are assumed.
     """
 
@@ -59,10 +65,11 @@ class Conditions:
     momentum: float | None = None
     schedule: str = ""
     epochs: int = 0
+    dropout: str = ""
     assumed: tuple[str, ...] = ()
 
     def over(self, below: Conditions) -> Conditions:
-        """Return these conditions, with those below them where these are empty."""
+        """Return these conditions, with empty fields filled from `below`."""
         names = {each.name for each in fields(Conditions)} - {"sizes", "assumed"}
         own = {name for name in names if getattr(self, name) not in ((), "", 0, None)}
         values = {name: getattr(self if name in own else below, name) for name in names}
@@ -72,7 +79,7 @@ class Conditions:
 
     @property
     def not_stated(self) -> list[str]:
-        """The names of the settings that this does not have, in words."""
+        """The names of the empty settings."""
         return [word for name, word in ASKED.items() if getattr(self, name) in ((), "", 0, None)]
 
     def parts(self, assumed: bool = False) -> list[str]:
@@ -84,7 +91,8 @@ class Conditions:
             **{name: f"{name} {_numbers(_list(value))}" for name, value in self.sizes.items()},
             "optimizer": self.optimizer, "learning_rate": _named("learning rate", self.learning_rate),
             "momentum": _named("momentum", self.momentum), "schedule": f"schedule {self.schedule}" if self.schedule else "",
-            "epochs": f"{self.epochs} epochs" if self.epochs else "", "versions": self.versions,
+            "epochs": f"{self.epochs} epochs" if self.epochs else "", "dropout": DROPOUT.get(self.dropout, ""),
+            "versions": self.versions,
         }  # fmt: skip
         return [text for name, text in known.items() if text and (name in self.assumed) == assumed]
 
@@ -95,13 +103,13 @@ class Conditions:
 
     @property
     def text(self) -> str:
-        """All of it in one line: what is stated, what is assumed, and what is not stated."""
+        """All settings in one line: stated, assumed, and not stated."""
         parts = [("", self.parts()), ("assumed: ", self.parts(assumed=True)), ("not stated: ", self.not_stated)]
         return "; ".join(f"{head}{', '.join(found)}" for head, found in parts if found)
 
 
 def common(several: Sequence[Conditions]) -> Conditions:
-    """Return the settings that several have in common; empty where they differ."""
+    """Return the settings that several conditions share; fields that differ are empty."""
     first = several[0]
     alike = {
         each.name: getattr(first, each.name)
@@ -114,7 +122,7 @@ def common(several: Sequence[Conditions]) -> Conditions:
 def differences(
     said: Conditions | None, here: Conditions, parts: int = 1, usual: dict[str, Any] | None = None, scores: bool = False
 ) -> tuple[str, ...]:
-    """Return what differs between the settings of a document and those measured here; empty: a word may be given.
+    """Return the differences between the settings of a document and of a measurement; empty if a judgement is allowed.
 
     `said`: None where the record does not have them. `parts`: the devices or ranks of what is compared. `usual`: the published
     preset's values of the sizes that are others here. `scores`: what trainings reached is compared, so that their
@@ -123,13 +131,13 @@ def differences(
     if said is None:
         return (NOT_KEPT,)
     found = [_device(said, here), *_network(said, here, usual or {}), _batch(said, here, parts)]
-    found += [_plain("precision", said, here), _data(said, here)]
+    found += [_plain("precision", said, here), _data(said, here), _dropout(said, here)]
     found += [_plain(name, said, here) for name in OF_SCORES] if scores else []
     return tuple(filter(None, found))
 
 
 def allowed_batches(said: Conditions, parts: int) -> tuple[int, ...]:
-    """Return the batches, of all parts together, that are the document's: both readings where it does not say which it means."""
+    """Return the batches, over all parts, that equal the document's: two if the document does not say which batch it means."""
     of_each = tuple(batch * parts for batch in said.batches)
     if said.batch_of == EACH:
         return of_each
@@ -147,7 +155,7 @@ def _kinds(found: Conditions) -> str:
 
 
 def _network(said: Conditions, here: Conditions, usual: dict[str, Any]) -> list[str]:
-    """Return that another network was measured, or which of its sizes differ; those of another network say nothing."""
+    """Return that another network was measured, or the sizes that differ. Sizes of different networks are not compared."""
     if said.cells and not set(here.cells) & set(said.cells):
         return [f"another size of the network ({', '.join(here.cells)} instead of {' or '.join(said.cells)})"]
     wanted = {name: [value] for name, value in usual.items() if name != "batch"}
@@ -170,6 +178,14 @@ def _data(said: Conditions, here: Conditions) -> str:
     if not said.data or here.data == said.data:
         return ""
     return RANDOM if here.data == RANDOM else f"{here.data} instead of {said.data}{_assumed('data', said)}"
+
+
+def _dropout(said: Conditions, here: Conditions) -> str:
+    """Return that one was with dropout and the other without; a record that does not say so was without."""
+    measured = here.dropout or OFF
+    if said.dropout in ("", measured):
+        return ""
+    return f"{DROPOUT[measured]} instead of {DROPOUT[said.dropout]}{_assumed('dropout', said)}"
 
 
 def _plain(name: str, said: Conditions, here: Conditions) -> str:

@@ -1,8 +1,8 @@
-"""Whether trainings on the same batches in the same order go the same way, from their losses alone. Pure.
+"""Detect trainings that diverge from others on the same batches in the same order, from their losses alone. Pure functions.
 
-Rounding makes the losses of right implementations part: by nothing in the first steps, and by as much as the training is chaotic
-later on. So a difference means something only beside the spread of the others in the same run, and one training may be ahead of
-another for a while. What is looked for is a training that is nowhere near the others over a long stretch.
+Rounding makes the losses of correct implementations diverge: not in the first steps, and as much as the training is chaotic
+later on. So a difference matters only relative to the spread of the others in the same run, and one training may be ahead of
+another for a while. The search is for a training that is far from the others over many steps.
 """
 
 import itertools
@@ -18,31 +18,29 @@ GROWTH = 1.15
 """Windows of steps get longer by this factor: single steps at first, then medians, because late losses differ from batch to
 batch, and jump now and then."""
 AHEAD = 1.5
-"""A training may be where the others are at up to 1.5 times its number of steps, or were at 1/1.5 of it."""
+"""A training may be ahead of or behind the others by this factor in the number of steps."""
 FEWEST, LONGER = 20, 1.5
-"""So many steps in a row must part, to a step that is 1.5 times as late as the first of them: a loss may jump, and come back."""
+"""At least this many consecutive steps must differ, up to a step 1.5 times as late as the first: a loss may jump and return."""
 SPREADS = 2.5
 """A loss must be further from those of the others than so many standard deviations of these, at their most around there, or twice
 as many where there are two others, which say little of their own spread, ..."""
 RANGES = (1.0, 1.128, 1.693, 2.059, 2.326, 2.534, 2.704, 2.847, 2.970, 3.078)
 """The expected range of 1, 2, ... normal values, in standard deviations (ISO 7870-2, factor d2)."""
 BEFORE = 2.25
-"""The spread is the widest from so many times fewer steps to 1.5 times as many: two courses may cross and be close by chance."""
+"""The spread is the largest one from this factor fewer steps to 1.5 times as many: two curves may cross by chance."""
 OF_FALL, OF_LEVEL = 0.25, 0.05
-"""... than this share of it or of what was learnt so far, whichever is less, and than this share of it."""
+"""... than the first share of the loss or of its fall so far, whichever is less, and than the second share of the loss."""
 MEMORISED = 0.02
-"""Below this share of the first loss, a loss says nothing more."""
+"""Losses below this share of the first loss count as equal to it."""
 PAIR = 2.0
-"""Of two courses none shows how far right ones part, so they must be further apart by this factor."""
+"""Two loss curves do not show how far correct ones diverge, so they must be further apart by this factor."""
 OTHERS = 2
-"""Times as many frameworks must go together as part from them, and two at least."""
+"""The majority must have this many times as many frameworks as the minority, and at least two."""
 
 
 @dataclass(frozen=True)
 class Stretch:
-    """Consecutive steps, counted from 1, in which a training parts from others; the typical losses there, its
-    own and those of the others.
-    """
+    """Consecutive steps, counted from 1, in which a training differs from others, with the typical losses of both there."""
 
     first: int
     last: int
@@ -52,7 +50,7 @@ class Stretch:
 
 @dataclass(frozen=True)
 class Odd:
-    """A process whose course parts from those that go together; `key`: of its contender, `number`: of its round."""
+    """A process whose losses diverge from those of the majority; `key`: of its contender, `number`: of its round."""
 
     key: str
     number: int
@@ -61,7 +59,7 @@ class Odd:
 
 @dataclass(frozen=True)
 class Parting:
-    """Two sides whose courses part, and nothing says which is right. `own` of the stretch is the loss of the second side."""
+    """Two sides whose losses diverge without a clear majority. `own` of the stretch is the loss of the second side."""
 
     sides: tuple[tuple[str, ...], tuple[str, ...]]
     stretch: Stretch
@@ -69,7 +67,7 @@ class Parting:
 
 @dataclass(frozen=True)
 class Compared:
-    """What a comparison found: processes that part from a clear majority, or two sides without one."""
+    """The result of a comparison: processes that diverge from a clear majority, or two sides without one."""
 
     odd: tuple[Odd, ...] = ()
     parting: Parting | None = None
@@ -118,7 +116,7 @@ def compare(
 
 
 def edges(steps: int) -> list[int]:
-    """Return where the windows of a course begin, and where the last whole one ends."""
+    """Return the first steps of the windows of a loss curve, and the end of the last whole window."""
     found = [0]
     while (following := max(found[-1] + 1, round(found[-1] * GROWTH))) <= steps:
         found.append(following)
@@ -135,7 +133,7 @@ def medians(losses: Sequence[float] | Values) -> Values:
 
 
 def parts(own: Values, others: Sequence[Values], spread: Values, factor: float = 1.0) -> Stretch | None:
-    """Return the first long stretch in which a course is nowhere near the others; None without any. Arguments are
+    """Return the first long stretch in which a loss curve is far from the others; None if there is none. Arguments are
     medians of windows.
 
     `spread`: of the others around each window, a standard deviation as a share of their loss. `factor`: of all margins.
@@ -166,7 +164,7 @@ def _stretch(begin: int, end: int, own: Values, level: Values) -> Stretch:
 
 
 def edges_of(windows: int) -> list[int]:
-    """Return where so many windows begin, and where the last one ends."""
+    """Return the first steps of this many windows, and the end of the last one."""
     found = [0]
     while len(found) <= windows:
         found.append(max(found[-1] + 1, round(found[-1] * GROWTH)))
@@ -186,7 +184,7 @@ def _longest(outside: np.ndarray[Any, np.dtype[np.bool_]]) -> tuple[int, int] | 
 
 
 def _band(others: Sequence[Values], count: int, of: np.ufunc) -> Values:
-    """Return the lowest or highest loss that any of the others has about as early, or as late, as each window."""
+    """Return, for every window, the lowest or highest loss of the others at about the same number of steps."""
     centre = _centres(max(map(len, others)))
     extreme = np.array([of.reduce([each[k] for each in others if k < len(each)]) for k in range(len(centre))])
     near = [(centre >= centre[k] / AHEAD) & (centre <= centre[k] * AHEAD) for k in range(count)]
@@ -200,7 +198,7 @@ def _centres(windows: int) -> Values:
 
 
 def _median(found: Sequence[Values]) -> Values:
-    """Return the median of courses of different lengths, window by window."""
+    """Return the median of loss curves of different lengths, window by window."""
     shared, longest = min(map(len, found)), max(map(len, found))
     common = np.median(np.stack([each[:shared] for each in found]), axis=0)
     further = [np.median([each[k] for each in found if k < len(each)]) for k in range(shared, longest)]
@@ -208,7 +206,7 @@ def _median(found: Sequence[Values]) -> Values:
 
 
 def _spread(typical: Sequence[Values], processes: Iterable[Sequence[Values]]) -> Values:
-    """Return how far courses are apart around each window, as a standard deviation and a share of their loss.
+    """Return the spread of loss curves around every window, as a standard deviation and as a share of their loss.
 
     They are those of the contenders, and those of the processes of most of them: what a framework does not repeat is chance.
     """
@@ -230,12 +228,12 @@ def _range(found: Sequence[Values]) -> Values:
 
 
 def _least(found: Sequence[Values]) -> float:
-    """Return the smallest loss that says something; losses below it count as this."""
+    """Return the smallest loss that is compared; smaller losses are raised to it."""
     return max(MEMORISED * abs(float(np.median([each[0] for each in found]))), float(np.finfo(np.float32).tiny))
 
 
 def _closest(typical: Mapping[str, Values]) -> set[str]:
-    """Return more than half of the contenders, those that are closest together."""
+    """Return the smallest majority of the contenders whose loss curves are closest together."""
     size = len(typical) // 2 + 1
     far = {(a, b): float(_range([typical[a], typical[b]]).max()) for a in typical for b in typical}
     groups = [sorted(typical, key=lambda key: (far[seed, key], key))[:size] for seed in sorted(typical)]
@@ -243,7 +241,7 @@ def _closest(typical: Mapping[str, Values]) -> set[str]:
 
 
 def _pair(typical: Mapping[str, Values], processes: list[list[Values]]) -> Compared:
-    """Compare two contenders: neither is odd, because nothing says which."""
+    """Compare two contenders. Neither counts as odd, because the losses do not show which one is wrong."""
     (a, one), (b, other) = sorted(typical.items())
     count = min(len(one), len(other))
     spread = _spread([one[:count]], [[each[:count] for each in own] for own in processes])

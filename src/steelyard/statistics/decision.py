@@ -37,7 +37,7 @@ class Ranking:
     """Standard deviation of a round's log ratio, the median over all pairs; 0 before the second round."""
     plan: DecisionPlan
     second: str | None = None
-    """The first in `order` that is not retired, where the leader is; otherwise None."""
+    """If the leader is retired, the first in `order` that is not; otherwise None."""
     undecided_with_second: frozenset[str] = frozenset()
     """Contenders that are not retired, whose comparison with `second` is undecided."""
 
@@ -61,8 +61,8 @@ def decide(rounds: Mapping[str, Rounds], plan: DecisionPlan | None = None) -> Ra
 
     `rounds`: contender -> {round number: positive value, for example nanoseconds per step}. A contender may lack
     rounds in which it failed; one without any round is still counted. The design is complete randomised blocks with
-    elimination: a contender that is decided against the leader stops running, and its pairs rest on the rounds they
-    have.
+    elimination: a contender that is decided against the leader stops running, and its pairs are judged on the rounds that
+    they have.
 
     The error is shared over all k(k-1)/2 pairs by Holm's procedure, once for differences and once for equalities; pairs that the
     plan names have at least half of it.
@@ -110,9 +110,9 @@ def rounds_wanted(ranking: Ranking) -> frozenset[str]:
 
 
 def rounds_needed(ranking: Ranking) -> int:
-    """Return about how many further rounds the comparisons with the leader need, and those with the best one that is not retired.
+    """Return about how many further rounds the comparisons with the leader and with the best maintained contender need.
 
-    No more than the plan allows. Before the least rounds nothing can be told but that these are needed.
+    At most as many as the plan allows. Before the least number of rounds, only these are known to be needed.
     """
     run, plan = ranking.rounds_run, ranking.plan
     if run < plan.least_rounds:

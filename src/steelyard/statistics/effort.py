@@ -1,4 +1,4 @@
-"""How many steps a process should count: from the scatter of steps and of processes that a run has shown so far. Pure."""
+"""The number of steps that a process should count, from a run's scatter of steps and of processes. Pure functions."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,9 +8,9 @@ from statistics import fmean, variance
 import numpy as np
 
 FIRST_RATIO = 2.0
-"""s_step / s_process before anything is known. Recorded runs had 0.9 to 3.4; see docs/methods.md."""
+"""The assumed s_step / s_process of the first round. Recorded runs had 0.9 to 3.4; see docs/methods.md."""
 FIRST_FREEDOM = 4.0
-"""Degrees of freedom with which `FIRST_RATIO` counts against the scatter of processes of the run itself."""
+"""The weight of `FIRST_RATIO` relative to the run's own scatter of processes, in degrees of freedom."""
 LOWEST, HIGHEST = 0.5, 4.0
 """Bounds of the ratio: beyond them the number of steps is limited by other rules."""
 
@@ -45,9 +45,9 @@ class Process:
 def noise_ratios(processes: Mapping[str, Mapping[int, Process]]) -> dict[str, float]:
     """Return s_step / s_process for each contender: {name: {round: process}} -> {name: ratio}.
 
-    A process's scatter is what remains of the logarithms after the means of contenders and rounds are taken out (a two-way
-    layout over the rounds that all contenders finished which finished the most), less the part of its steps. It is pooled over
-    the contenders; the scatter of steps is each one's own. Contenders without two blocks in a process get `FIRST_RATIO`.
+    The scatter of processes is the rest of the logarithms after the means of contenders and rounds are removed (a two-way
+    layout over the rounds that all contenders with the most rounds finished), less the part of the steps. It is pooled over
+    the contenders; the scatter of steps is computed by contender. Contenders without two blocks in a process get `FIRST_RATIO`.
     """
     steps = {name: _step_variance(rounds.values()) for name, rounds in processes.items()}
     known = [value for value in steps.values() if value]

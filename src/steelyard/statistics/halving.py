@@ -11,8 +11,8 @@ from math import ceil
 def ordered(costs: Mapping[str, Sequence[float]]) -> list[str]:
     """Return the candidates that have costs, the one with the smallest cost first.
 
-    `costs`: candidate -> costs of its measurements so far. The least of them counts, because other programs and the host of a
-    virtual machine only add time. Equal ones stay in the order given.
+    `costs`: candidate -> costs of its measurements so far. The smallest counts, because other programs and the host of a
+    virtual machine only add time. Candidates with equal costs keep their order.
     """
     least = {name: min(found) for name, found in costs.items() if found}
     return sorted(least, key=lambda name: least[name])

@@ -33,7 +33,7 @@ class Ratio:
 
 @dataclass(frozen=True)
 class Level:
-    """Mean over processes of a value that may be 0, with its interval; one process alone gives no ends."""
+    """Mean over processes of a value that may be 0, with its interval; a single process has no interval."""
 
     value: float
     low: float
@@ -64,7 +64,7 @@ def location_interval(locations_ns: Sequence[float], error: float = 0.05) -> Loc
 
 
 def level_interval(values: Sequence[float], error: float = 0.05) -> Level | None:
-    """Return the arithmetic mean over processes with its t interval; of one process without ends, None without any."""
+    """Return the arithmetic mean over processes with its t interval; a single process has no interval; None without processes."""
     if len(values) < 2:
         return Level(values[0], -inf, inf, 1) if values else None
     mean, standard_error = mean_and_error(values)

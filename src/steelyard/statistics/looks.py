@@ -26,7 +26,7 @@ rounds of one pair agree by chance too often where processes are in one of a few
 
 @dataclass(frozen=True)
 class Look:
-    """What is decided after a round. Arrays of shape (...), (..., pairs) or (..., contenders)."""
+    """The decisions after a round. Arrays of shape (...), (..., pairs) or (..., contenders)."""
 
     evidence: PairEvidence
     scatter: Floats
@@ -42,7 +42,7 @@ class Look:
     order: Integers
     """The contenders, best first."""
     weights: Floats
-    """Part of the error that each pair has before any is decided, shape (pairs,); all parts add up to 1."""
+    """Part of the error of every pair before any pair is decided, shape (pairs,); the parts add up to 1."""
 
     @property
     def decided(self) -> NDArray[np.bool_]:
@@ -62,8 +62,8 @@ class Look:
 def look(logs: Floats, plan: DecisionPlan, weights: Floats | None = None) -> Look:
     """Judge every pair on the logarithms of the values: shape (..., contenders, rounds), NaN where there is none.
 
-    `weights`: the part of the error that each pair begins with; None: all have the same.
-    A pair is tested at the error that the plan has for its number of rounds. The sum of these errors is the plan's
+    `weights`: the initial part of the error by pair; None: equal parts.
+    A pair is tested at the error that the plan provides for its number of rounds. The sum of these errors is the plan's
     error, so the looks together cannot be wrong more often, whatever ends the run.
     """
     evidence = pair_evidence(logs)
@@ -93,8 +93,8 @@ def look(logs: Floats, plan: DecisionPlan, weights: Floats | None = None) -> Loo
 def holm_errors(p_values: Floats, error: Floats, weights: Floats) -> Floats:
     """Return the error at which Holm's step-down procedure rejects each hypothesis; NaN for those it does not reject.
 
-    Shape (..., hypotheses). `error` is that of the whole family, for each hypothesis on its own scale. `weights`: the part of it
-    that each hypothesis begins with, shape (hypotheses,), above 0; those that are rejected leave theirs to the others, in
+    Shape (..., hypotheses). `error`: of the whole family, for every hypothesis on its own scale. `weights`: the part of it
+    with which a hypothesis begins, shape (hypotheses,), above 0; rejected hypotheses pass theirs on to the others, in
     proportion. Source: Holm 1979, "A simple sequentially rejective multiple test procedure".
     """
     scaled = p_values / (error * weights)
@@ -117,7 +117,7 @@ def _next_share(rejected: Floats, weights: Floats) -> Floats:
 
 
 def _square(of_first: Any, of_second: Any, contenders: int) -> NDArray[np.bool_]:
-    """Return what holds for the first and for the second of each pair, by (contender, other contender)."""
+    """Return the values of the first and of the second contender of every pair as a matrix (contender, other contender)."""
     first, second = pair_indices(contenders)
     found = np.zeros((*of_first.shape[:-1], contenders, contenders), dtype=bool)
     found[..., first, second] = of_first

@@ -59,7 +59,7 @@ def _language(predictions: Predictions) -> dict[str, float]:
 def _translation(predictions: Predictions) -> dict[str, float]:
     """Predictions: nll float (N,), in nats summed over the sentence's words; words (N,), their number.
 
-    If translations were searched: `translation` (the translation) and truth, int32 (N, L), word pieces ended by 3 and padded
+    If translations were searched for: `translation` (the translation) and truth, int32 (N, L), word pieces ended by 3 and padded
     with 0; encoding uint8, the tokenizer's file. BLEU is the corpus score of sacrebleu with its default tokenizer,
     between 0 and 100.
     """

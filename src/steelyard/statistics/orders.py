@@ -1,4 +1,4 @@
-"""The order of contenders inside a round, and of their turns: random but balanced, so that none always runs on a cool machine."""
+"""The order of contenders within a round, and of their turns: random but balanced, so that no contender is always the first."""
 
 from collections.abc import Iterable, Mapping
 from random import Random
@@ -27,10 +27,10 @@ def round_order(contenders: Iterable[str], round_number: int, seed: int) -> tupl
 
 
 def turn_order(blocks: Mapping[str, int], random: Random) -> list[str]:
-    """Return in which order contenders compute their blocks: each as often as it has blocks, spread evenly over the whole time.
+    """Return the order in which contenders compute their blocks. The blocks of a contender are spread evenly over the whole time.
 
-    Block i of n is placed at random in the i-th of n equal parts of the time. So contenders with unlike numbers of blocks meet
-    the same machine, and nobody always follows the same other one.
+    Block i of n is placed at random in the i-th of n equal parts of the time. So contenders with different numbers of blocks meet
+    the same machine, and no contender always follows the same other one.
     """
     places = [
         ((number + random.random()) / count, name) for name, count in sorted(blocks.items()) for number in range(count)

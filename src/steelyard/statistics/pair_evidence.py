@@ -1,4 +1,4 @@
-"""Values per round -> what they say about every pair of contenders: mean log ratio, its scatter, and intervals.
+"""The evidence about every pair of contenders from values per round: mean log ratio, its scatter, and intervals.
 
 Arrays of many comparisons are judged at once, so that simulations of the error rate run the same code as a measurement.
 """
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     Integers = NDArray[np.intp]
 
 OTHERS_WEIGHT = 3.0
-"""Most degrees of freedom that the scatter of the other contenders has in the variance of a pair.
+"""The largest weight of the other contenders' scatter in the variance of a pair, in degrees of freedom.
 
 A larger weight finds differences sooner if all contenders are equally noisy, and is wrong more often if one is
 noisier than the others. Simulated with three contenders, the worst number: if one is 3, 10 or 100 times as noisy, a
@@ -28,18 +28,18 @@ difference is wrong in 3.3, 5.5 and 6.2 % of families. With a weight of 2.5, a t
 would no longer be found within three rounds in 95 % of comparisons of five contenders.
 """
 OTHERS_OVER_OWN = 1.5
-"""Most weight of the other contenders for each degree of freedom of the pair itself: 3 from three rounds on."""
+"""The largest weight of the other contenders per degree of freedom of the pair itself: 3 from three rounds on."""
 OWN_ROUNDS = 5
-"""The fewest rounds after which a pair may also be decided on its own scatter alone. With many pairs it takes more rounds."""
+"""The least number of rounds after which a pair may also be decided on its own scatter alone. Many pairs require more rounds."""
 BY_CHANCE = 0.02
-"""Most pairs of a comparison, on average, that may look different only because of the states of their processes.
+"""The largest expected number of pairs that look different only because of the states of their processes.
 
 If half of all processes are slow for their whole life, one contender of a pair is slow and the other is not in every round with
 probability 2 * 4^-rounds. Such a pair has hardly any scatter of its own. When five rounds were enough for any number of pairs,
 8.3 % of 1,000 simulated families of twelve contenders were called different.
 """
 OWN_SHARE = 0.25
-"""Part of the error for that: without it, one very noisy contender would hide the differences between all others."""
+"""The part of the error for a pair's own scatter. Without it, one very noisy contender would hide all other differences."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class PairEvidence:
     own_variance: Floats
     """Variance of d over these rounds, with one degree of freedom less than rounds."""
     others_variance: Floats
-    """Variance of d if it were as noisy as the other contenders in these rounds."""
+    """Variance of d if the pair were as noisy as the other contenders in these rounds."""
     others_freedom: Integers
 
     @property
@@ -74,7 +74,7 @@ class PairEvidence:
 
     @property
     def variance(self) -> Floats:
-        """Variance of d, pooled: exact for equally noisy contenders, and less and less pooled as rounds are added."""
+        """Variance of d, pooled: exact for equally noisy contenders, with less pooling as rounds are added."""
         squares = self.others_weight * self.others_variance + self.own_freedom * self.own_variance
         with np.errstate(invalid="ignore", divide="ignore"):
             return squares / self.freedom
@@ -103,7 +103,7 @@ class PairEvidence:
 
     def _scales(self) -> list[tuple[Floats, Floats, Floats]]:
         """Return the pooled and the own (degrees of freedom, standard error of the mean, share of the error)."""
-        own = np.where((self.others_weight > 0) & (self.rounds >= _own_rounds(self.rounds.shape[-1])), OWN_SHARE, 0.0)
+        own = np.where((self.others_weight > 0) & (self.rounds >= own_rounds(self.rounds.shape[-1])), OWN_SHARE, 0.0)
         pooled = np.where(self.rounds >= 2, 1.0 - own, 0.0)
         counts = np.maximum(self.rounds, 1)
         return [
@@ -112,8 +112,8 @@ class PairEvidence:
         ]
 
 
-def _own_rounds(pairs: int) -> int:
-    """Return from how many rounds on the own scatter of a pair may decide, for 5 contenders 5 rounds, for 12 contenders 7."""
+def own_rounds(pairs: int) -> int:
+    """Return the number of rounds from which on the scatter of a pair itself may decide: 5 for 5 contenders, 7 for 12."""
     return max(OWN_ROUNDS, ceil(log(2 * max(pairs, 1) / BY_CHANCE, 4)))
 
 
@@ -126,8 +126,8 @@ def pair_evidence(logs: Floats) -> PairEvidence:
     """Return the evidence from the logarithms of the values: shape (..., contenders, rounds), NaN where there is none.
 
     The variance of a pair comes from its own rounds and, where other contenders finished the same rounds, from those:
-    what remains of all values after the means of contenders and of rounds, and the difference of the pair itself,
-    are taken out. Another contender counts up to the first of these rounds that it did not finish.
+    the rest of all values after the means of contenders and rounds, and the difference of the pair itself, are
+    removed. Another contender counts up to the first of these rounds that it did not finish.
     """
     first, second = pair_indices(logs.shape[-2])
     finished = np.isfinite(logs)
@@ -156,12 +156,12 @@ def _differences(logs: Floats, common: NDArray[np.bool_], first: Integers, secon
 
 
 def _shocks(logs: Floats, finished: Any, common: Any, number: Any) -> tuple[Floats, NDArray[np.bool_]]:
-    """Return, for every pair, contender and round, how far a value is from the mean of the contender's earlier values.
+    """Return the distance of every value from the mean of the contender's earlier values, by pair, contender and round.
 
     Shape (..., pairs, contenders, rounds). Only rounds common to the pair count. The factor makes the variance that of one
     value, and the results of one contender independent (Helmert's transformation): their squares add up to the sum
-    of squares around the mean. All contenders of a round have the same earlier rounds, so the mean over them contains all
-    that the rounds have in common.
+    of squares around the mean. All contenders of a round have the same earlier rounds, so the mean over contenders contains
+    the effect of the rounds.
     """
     common, number = common[..., None, :], number[..., None, :]
     values = logs[..., None, :, :] * common

@@ -22,7 +22,7 @@ class Limits:
 
     @property
     def intensity(self) -> float:
-        """The operations for each byte that must be moved: at most this many."""
+        """An upper bound of the operations per byte that must be moved."""
         return self.flops / self.least_bytes
 
     @property

@@ -11,13 +11,13 @@ from steelyard.statistics.decision import Ranking, Verdict
 Titles = Mapping[str, str]
 """Contender key -> title."""
 NOT_ENOUGH = "not enough rounds"
-"""What is said instead of an interval whose ends differ by more than a factor of 3."""
+"""The text in place of an interval whose ends differ by more than a factor of 3."""
 
 LEAST_FACTOR = 1.005
-"""A contender that is worse than the best, but possibly by less than this factor, is ruled out without a factor."""
+"""If a contender is worse than the best by possibly less than this factor, the sentence names no factor."""
 
 MOST_NAMED = 4
-"""A sentence names so many contenders; of more it gives the number, and the table has the rest."""
+"""A sentence names up to this many contenders. Of more it gives the number; the table has all."""
 
 
 @dataclass(frozen=True)
@@ -30,14 +30,14 @@ class Wording:
 
     better: str = "{a} is {factor} faster than {b}"
     ahead: str = "{who} was faster on average"
-    """The better one of two, if the difference is undecided."""
+    """The clause for the apparently better of two contenders whose difference is undecided."""
     best: str = "{who} is the fastest"
     best_together: str = "{who} are the fastest"
-    """Those that are best and shown to be within a margin of each other."""
+    """The clause for contenders that are best and shown to be within a margin of each other."""
     best_of: str = "The fastest is {who}"
-    """Those that may be the best, as a list with "or"."""
+    """The clause for contenders that may be the best, as a list with "or"."""
     worse: str = "is {factors} slower"
-    """What follows the first name in "A is at least 1.6x and B at least 2.5x slower"."""
+    """The words after the first name in "A is at least 1.6x and B at least 2.5x slower"."""
 
 
 TIME_PER_STEP = Wording()
@@ -64,14 +64,14 @@ def verdict_sentence(verdict: Verdict, titles: Titles, wording: Wording = TIME_P
 
 
 def together(beyond_plan: bool) -> str:
-    """Return what two contenders are that are shown to be within a margin: the same only if that is the plan's."""
+    """Return the words for two contenders within a margin of each other: "the same" only if the margin is the plan's."""
     return "not told apart" if beyond_plan else "practically the same"
 
 
 def ranking_sentence(ranking: Ranking, titles: Titles, wording: Wording = TIME_PER_STEP) -> str:
     """Return a whole ranking as clauses separated by semicolons: decided contenders, best first, then undecided ones.
 
-    Each decided contender is compared with the one before it, or with the leader if that comparison is undecided.
+    Every decided contender is compared with its predecessor, or with the leader if that comparison is undecided.
     """
     clauses = [verdict_sentence(verdict, titles, wording) for verdict in _chain(ranking)]
     pairs = {key: ranking.leader and ranking.between(ranking.leader, key) for key in ranking.order}
@@ -83,9 +83,9 @@ def ranking_sentence(ranking: Ranking, titles: Titles, wording: Wording = TIME_P
 def headline(
     ranking: Ranking, titles: Titles, wording: Wording = TIME_PER_STEP, maintained: Collection[str] | None = None
 ) -> str:
-    """Return the best contender, or those that may be the best and what is ruled out, as one to four sentences.
+    """Return one to four sentences on the best contender, or on those that may be the best and those that are ruled out.
 
-    `maintained`: the contenders that are still maintained; None: all of them. If the best is none of them, they have a
+    `maintained`: the contenders that are still maintained; None: all of them. If the best is retired, they have a
     sentence of their own. Raises ValueError if no contender was compared with the leader.
     """
     if not ranking.leader or all(ranking.between(ranking.leader, key) is None for key in ranking.order):
@@ -102,7 +102,7 @@ def headline(
 
 
 def _best(ranking: Ranking, found: Answer, titles: Titles, wording: Wording) -> str:
-    """Return an answer as sentences. Where all is decided, the verdicts say how much worse the others are."""
+    """Return an answer as sentences. If everything is decided, the verdicts say how much worse the others are."""
     first, *others = (titles[key] for key in found.candidates)
     rivals = [ranking.between(found.candidates[0], key) for key in found.candidates[1:]]
     if all(verdict and verdict.kind == "equal" for verdict in rivals):
@@ -118,7 +118,7 @@ def _best(ranking: Ranking, found: Answer, titles: Titles, wording: Wording) -> 
 
 
 def _spread(found: Answer, titles: Titles) -> str:
-    """Return how close the candidates are, as far as there were enough rounds."""
+    """Return how close the candidates are, if there were enough rounds."""
     rest = listed([titles[key] for key in found.candidates if key not in found.compared])
     if found.within == inf:
         return f"{NOT_ENOUGH} to say how much they differ"
@@ -131,7 +131,7 @@ def _spread(found: Answer, titles: Titles) -> str:
 
 
 def _ruled_out(found: Answer, titles: Titles, wording: Wording) -> str:
-    """Return by how much the others are at least worse than the best; empty if there are none."""
+    """Return by how much the other contenders are at least worse than the best; empty if there are no others."""
     if len(found.worse) > MOST_NAMED:
         return f"The {len(found.worse)} others are ruled out."
     known = [(titles[key], f"at least {_at_least(factor)}") for key, factor in found.worse if factor >= LEAST_FACTOR]
@@ -166,9 +166,9 @@ def percent(fraction: float) -> str:
 
 
 def in_text(title: str, mark: str = "") -> str:
-    """Return a title such as `PyTorch, lstm fused` as it stands in a sentence: `PyTorch (lstm fused)`.
+    """Return a title such as `PyTorch, lstm fused` as it is written in a sentence: `PyTorch (lstm fused)`.
 
-    Commas between names would otherwise look like those within them. `mark`: a further remark, such as `retired`.
+    Otherwise commas within names would look like commas between names. `mark`: a further remark, such as `retired`.
     """
     framework, _, distinguishing = title.partition(", ")
     remarks = ", ".join(each for each in (distinguishing, mark) if each)
@@ -181,7 +181,7 @@ def listed(names: list[str], last: str = "and") -> str:
 
 
 def some_others(names: list[str]) -> str:
-    """Return the names as a list, or how many others they are, if they are too many for a sentence."""
+    """Return the names as a list, or their number if they are too many for a sentence."""
     return listed(names) if len(names) <= MOST_NAMED else f"{len(names)} others"
 
 
@@ -200,7 +200,7 @@ def factor_digits(low: float) -> int:
 
 
 def _is_tie(verdict: Verdict) -> bool:
-    """Return whether the observed ratio is 1.000, so that neither may be called ahead."""
+    """Return whether the observed ratio is 1.000, so that neither contender may be called ahead."""
     return round(verdict.ratio, 3) == 1
 
 

@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from steelyard.statistics.verdicts import DecisionPlan
 
 CELLS_AT_ONCE = 2_000_000
-"""Comparisons x pairs x contenders x rounds that are judged together, so that memory stays small."""
+"""The largest number of comparisons x pairs x contenders x rounds that are judged at once, to limit memory."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What was decided in each simulated comparison, at any look. Arrays of shape (comparisons,) or (comparisons, pairs)."""
+    """The decisions in simulated comparisons, at any look. Arrays of shape (comparisons,) or (comparisons, pairs)."""
 
     false_difference: NDArray[np.bool_]
     """Some pair without a true difference was called different, or a pair the wrong way round."""
@@ -31,7 +31,7 @@ class Outcome:
     rounds: NDArray[np.int64]
     """Rounds until the comparison ended."""
     processes: NDArray[np.int64]
-    """Processes that ran until then: contenders that are decided run no further ones."""
+    """Processes that ran until then. Decided contenders run no further ones."""
     decided: NDArray[np.bool_]
     """Whether each pair was called different or equal."""
     different_from: NDArray[np.int64]

@@ -72,7 +72,7 @@ def series_label(elapsed_ns: Sequence[float] | NDArray[np.generic]) -> SeriesLab
 
 
 def _states(samples: Floats, cuts: list[int]) -> list[float]:
-    """Return the means of the levels that the process may have stayed at: all but short ones, and the longest in any case."""
+    """Return the means of the levels that may be states of the process: all except short ones, and always the longest."""
     lengths = [stop - start for start, stop in pairwise(cuts)]
     least = min(SHORTEST_STATE * samples.size, max(lengths))
     return [float(samples[start:stop].mean()) for start, stop in pairwise(cuts) if stop - start >= least]
@@ -83,7 +83,7 @@ def _shift(samples: Floats, steady_mean: float) -> float:
 
 
 def changepoints(points: Floats, noise: float) -> list[int]:
-    """Return the changepoints of the mean, found by PELT: the index of the first point of each new level.
+    """Return the changepoints of the mean by the algorithm PELT: the index of the first point of every new level.
 
     `noise`: long-run variance of one point. Squared-error cost. The penalty, 4 ln n times the noise, is larger for
     short series, because their noise estimate is less certain. Source: Killick, Fearnhead and Eckley 2012, "Optimal detection

@@ -1,34 +1,69 @@
-"""When runs reach a threshold, where some never do: the share that has arrived, by Kaplan and Meier."""
+"""When trainings reach a threshold, where some never do, and where scores are known at evaluations only.
+
+A time is known to the interval between two evaluations. Independent trainings differ in their seed; the rounds of one seed are
+one training that is repeated, so they are no replicates of each other.
+"""
 
 from __future__ import annotations
 
 import math
-import warnings
 from dataclasses import dataclass
-from statistics import fmean
+from math import inf
+from statistics import fmean, median_low
 from typing import TYPE_CHECKING
-
-import numpy as np
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-CONFIDENCE = 0.95
+ERROR = 0.05
+"""The chance that an interval misses its truth."""
+HALF = 0.5 - 1e-12
+"""One half, but for rounding."""
+LEAST_TRAININGS = 6
+"""Fewer trainings give no interval of a median with both ends: all of five are on one side of it in 6 % of all cases."""
 
 
 @dataclass(frozen=True)
 class Arrival:
-    """One run: where it reached the threshold, or where it ended without having reached it (`arrived` is false then)."""
+    """Where one training reached the threshold: after the place `after`, and at `at` at the latest.
+
+    `after`: the last evaluation that did not show it, 0 without any. If it has not `arrived`, `at` is the last evaluation.
+    """
 
     at: float
     arrived: bool
+    after: float = 0.0
+
+    @property
+    def earliest(self) -> float:
+        """The lower end of where it arrives."""
+        return self.after if self.arrived else self.at
+
+    @property
+    def latest(self) -> float:
+        """The upper end of where it arrives; infinite if it has not."""
+        return self.at if self.arrived else inf
+
+
+@dataclass(frozen=True)
+class Median:
+    """Where half of the trainings have arrived: between `earliest` and `latest`, as far as evaluations tell.
+
+    `low`, `high`: its 95 % interval over all trainings there could be, with what evaluations leave open; infinite without an end.
+    """
+
+    earliest: float
+    latest: float
+    low: float
+    high: float
 
 
 @dataclass(frozen=True)
 class Share:
-    """The share of runs that have arrived, as a function of steps upwards: `shares[i]` from `places[i]` on, 0 before the first.
+    """The share of trainings that have arrived, in steps upwards: `shares[i]` from `places[i]` on, 0 before the first.
 
-    `low` and `high`: its pointwise 95 % interval, by the log-log transform. `runs` of them were observed; `arrived` have arrived.
+    `low` and `high`: its pointwise 95 % interval. `runs`: independent trainings; `arrived`: those that have arrived.
+    `median`: None if it is not known, because too few have.
     """
 
     places: tuple[float, ...]
@@ -37,44 +72,76 @@ class Share:
     high: tuple[float, ...]
     runs: int
     arrived: int
-
-    @property
-    def median(self) -> float | None:
-        """Where half of the runs have arrived; None if it is not known, because too few have."""
-        return next((place for place, share in zip(self.places, self.shares, strict=True) if share >= 0.5), None)
+    median: Median | None
 
 
 def share_arrived(arrivals: Sequence[Arrival]) -> Share:
-    """Return the share of runs that have arrived. A run that ended earlier counts as long as it was observed (censoring).
+    """Return the share of trainings that have arrived. One that ended earlier counts as long as it was observed (censoring).
 
-    The estimate is that of Kaplan and Meier 1958. ValueError: there is no run.
+    The estimate is that of Kaplan and Meier 1958. The interval is that of Clopper and Pearson 1934, from those that have arrived
+    for certain up to those that may have: it holds whenever a training ended, and wherever between two evaluations it arrived.
+    ValueError: there is no training.
     """
     from scipy.stats import CensoredData, ecdf
 
     if not arrivals:
-        message = "the share of no runs is unknown"
+        message = "the share of no trainings is unknown"
         raise ValueError(message)
-    arrived = [each.at for each in arrivals if each.arrived]
-    right = [each.at for each in arrivals if not each.arrived]
+    arrived = [one.at for one in arrivals if one.arrived]
+    right = [one.at for one in arrivals if not one.arrived]
     found = ecdf(CensoredData(uncensored=arrived, right=right)).cdf
-    with warnings.catch_warnings():  # where all or none have arrived, the interval is undefined
-        warnings.simplefilter("ignore", RuntimeWarning)
-        ends = found.confidence_interval(CONFIDENCE, method="log-log")
-    low, high = np.nan_to_num(ends.low.probabilities, nan=0.0), np.nan_to_num(ends.high.probabilities, nan=1.0)
-    return Share(
-        tuple(found.quantiles.tolist()), tuple(found.probabilities.tolist()), tuple(low.tolist()), tuple(high.tolist()),
-        len(arrivals), len(arrived),
-    )  # fmt: skip
+    places = sorted({*(one.at for one in arrivals), *(one.after for one in arrivals if one.arrived)})
+    shares = tuple(map(float, found.evaluate(places)))
+    certain = [sum(one.latest <= place for one in arrivals) for place in places]
+    possible = [sum(one.after <= place if one.arrived else one.at < place for one in arrivals) for place in places]
+    count = len(arrivals)
+    low, high = (
+        tuple(_lowest(each, count) for each in certain),
+        tuple(1 - _lowest(count - each, count) for each in possible),
+    )
+    middle = _median(arrivals, places, (shares, low, high))
+    return Share(tuple(places), shares, low, high, count, len(arrived), middle)
 
 
-def mean_over_thresholds(shares: Sequence[Share]) -> float | None:
-    """Return the mean over thresholds of the median place of arrival; None unless half of the runs reach every threshold.
+def _lowest(number: int, count: int) -> float:
+    """Return the least probability at which `number` or more of `count` are not too rare (Clopper and Pearson)."""
+    from scipy.special import betaincinv
 
-    A single threshold rewards whoever happens to be fast there; the mean over several does less so.
+    return float(betaincinv(number, count - number + 1, ERROR / 2)) if number else 0.0
+
+
+def _median(arrivals: Sequence[Arrival], places: Sequence[float], curves: tuple[Sequence[float], ...]) -> Median | None:
+    """Return the median of trainings from their curves: the share, and the ends of its interval."""
+    latest, late, early = (
+        next((place for place, value in zip(places, curve, strict=True) if value >= HALF), inf) for curve in curves
+    )
+    if latest == inf:
+        return None
+    half = sorted(one.earliest for one in arrivals)[(len(arrivals) - 1) // 2]
+    return Median(min(half, latest), latest, early, late)
+
+
+def over_thresholds(arrivals: Sequence[Arrival]) -> Arrival:
+    """Return the mean over thresholds of where one training reached each: a single threshold rewards whoever is lucky there.
+
+    A training that has missed one has not arrived, and is observed up to the least that this mean can be.
     """
-    medians = [each.median for each in shares]
-    known = [each for each in medians if each is not None]
-    return fmean(known) if known and len(known) == len(medians) else None
+    earliest, latest = (fmean(ends) for ends in zip(*((one.earliest, one.latest) for one in arrivals), strict=True))
+    return _between(earliest, latest)
+
+
+def over_rounds(arrivals: Sequence[Arrival]) -> Arrival:
+    """Return the median over the rounds of one seed, which repeat one training: where half of them have arrived."""
+    earliest, latest = (
+        median_low(ends) for ends in zip(*((one.earliest, one.latest) for one in arrivals), strict=True)
+    )
+    return _between(earliest, latest)
+
+
+def _between(earliest: float, latest: float) -> Arrival:
+    if math.isinf(latest):
+        return Arrival(earliest, arrived=False, after=earliest)
+    return Arrival(latest, arrived=True, after=earliest)
 
 
 def first_at(values: Sequence[float], places: Sequence[float], threshold: float, more_is_better: bool) -> Arrival:
@@ -82,7 +149,11 @@ def first_at(values: Sequence[float], places: Sequence[float], threshold: float,
     if not values:
         message = "an empty series reaches nothing"
         raise ValueError(message)
+    before = 0.0
     for value, place in zip(values, places, strict=True):
-        if not math.isnan(value) and (value >= threshold if more_is_better else value <= threshold):
-            return Arrival(place, arrived=True)
-    return Arrival(places[-1], arrived=False)
+        if math.isnan(value):
+            continue
+        if value >= threshold if more_is_better else value <= threshold:
+            return Arrival(place, arrived=True, after=before)
+        before = place
+    return Arrival(before, arrived=False, after=before)

@@ -21,17 +21,17 @@ OPPOSITE: dict[Kind, Kind] = {
     "undecided": "undecided",
 }
 ERROR_WEIGHTS = {3: 3.0, 4: 2.0, 5: 2.0, 6: 2.0}
-"""How the error is divided over the rounds; 1 for all others. Most comparisons of near rivals end after three to six rounds;
+"""Round -> its weight in the division of the error; 1 for all others. Most close comparisons end after three to six rounds;
 a contender several times slower than the others is decided after two."""
 PLANNED_SHARE = 0.5
-"""Part of the error that planned pairs have together; more where they are more than half of all pairs. With thirty of 595 pairs
-planned, the logarithmic intervals of those are 1.6 times narrower after three rounds, and those of the others 1.14 times wider
-until planned pairs are decided and leave their part to them."""
+"""The part of the error for all planned pairs together; more if they are more than half of all pairs. With thirty of 595 pairs
+planned, their logarithmic intervals are 1.6 times narrower after three rounds, and those of the others 1.14 times wider
+until planned pairs are decided and pass their part on."""
 
 
 @dataclass(frozen=True)
 class DecisionPlan:
-    """How a run decides: its error over all looks and pairs together, and after which rounds it looks."""
+    """The rule of decisions: the error over all looks and pairs together, and the rounds after which it looks."""
 
     delta: float = 0.02
     """Relative differences below this do not matter in practice."""
@@ -40,7 +40,7 @@ class DecisionPlan:
     least_rounds: int = 2
     most_rounds: int = 12
     planned: frozenset[frozenset[str]] = frozenset()
-    """Pairs of contenders that the comparison is about first of all. Together they have at least half of the error."""
+    """The pairs of contenders that matter most. Together they have at least half of the error."""
     retired: frozenset[str] = frozenset()
     """Contenders of retired frameworks. If one of them leads, rounds go on until the best of the others is decided, too."""
 
@@ -56,7 +56,7 @@ class DecisionPlan:
     def error_at(self, rounds: Integers) -> Floats:
         """Return the part of the error for pairs with these numbers of rounds; the parts of all looks add up to `error`.
 
-        A number outside the plan has the part of the first or last look: only an interval is computed there.
+        Outside the plan, the part of the first or last look is used; only an interval is computed there.
         """
         looks = range(self.least_rounds, self.most_rounds + 1)
         weights = np.array([ERROR_WEIGHTS.get(number, 1.0) for number in looks])
@@ -64,7 +64,7 @@ class DecisionPlan:
         return parts[np.clip(rounds, self.least_rounds, self.most_rounds) - self.least_rounds]
 
     def weights(self, names: tuple[str, ...]) -> Floats:
-        """Return the part of the error that each pair of these contenders begins with, in the order of `pair_indices`."""
+        """Return the initial part of the error by pair of these contenders, in the order of `pair_indices`."""
         is_planned = np.array([frozenset(pair) in self.planned for pair in _pairs(names)], dtype=bool)
         pairs, planned = len(is_planned), int(is_planned.sum())
         if not 0 < planned < pairs:
@@ -151,10 +151,10 @@ def verdicts(look: Look, names: tuple[str, ...], plan: DecisionPlan) -> list[Ver
 
 
 def joint_half_width(look: Look, plan: DecisionPlan) -> Floats:
-    """Return half the width of the log intervals of which none misses the truth, at any look, but for the plan's error.
+    """Return half the width of log intervals that hold jointly, for all pairs and looks, except with the plan's error.
 
-    Holm's procedure tests its last pairs with more of the error than its first ones, so the intervals of its steps are
-    right one by one, but not all at once. Here each pair keeps the part that it begins with (Bonferroni).
+    Holm's procedure tests its last pairs with more of the error than its first pairs, so the intervals of its steps are
+    valid one by one, but not jointly. Here every pair keeps its initial part (Bonferroni).
     """
     return look.evidence.half_width(plan.error_at(look.evidence.rounds) * look.weights)
 

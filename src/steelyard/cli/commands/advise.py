@@ -1,4 +1,4 @@
-"""`steelyard advise`: what to choose, from what a run has measured and what a person says matters."""
+"""`steelyard advise`: what to choose, from the results of a run and the goals of a person."""
 
 import argparse
 

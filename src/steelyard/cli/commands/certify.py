@@ -20,7 +20,7 @@ FULL_SILENCE_S = 3600.0
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Certify every selected case; the exit code is that of `outcome`: a case that is rejected or not run was left out."""
+    """Certify every selected case. The exit code follows `outcome`; cases that were rejected or did not run count as left out."""
     from steelyard import fitting
     from steelyard import run as runs
     from steelyard.cli import outcome
@@ -43,12 +43,12 @@ def execute(arguments: argparse.Namespace) -> int:
         _print(found)
     passed = sum(bool(certificate.get("passed")) for certificate in by_id.values())
     on_purpose = sum(bool(certificate.get("on_purpose")) for certificate in by_id.values())
-    # What has no environment has no certificate.
+    # Cases without an environment have no certificate.
     return outcome.code(passed, len(plan.variants) - passed - on_purpose)
 
 
 def _request(arguments: argparse.Namespace) -> tuple[Options, Scope]:
-    """Return what to certify: the named workloads, with --all every small preset, with --full every published preset."""
+    """Return the cases to certify: the named workloads, with --all every small preset, with --full every published preset."""
     if arguments.full and arguments.silence_s is None:
         arguments.silence_s = FULL_SILENCE_S
     options = selection.options_of(arguments)

@@ -62,7 +62,7 @@ def _side_by_side(root: Path, arguments: argparse.Namespace) -> int:
 
 
 def _print(found: list[compare.Finding]) -> None:
-    """Print a table of two runs, each finding with what differs, once per result; then what holds for all of them."""
+    """Print a table of two runs, the sentence and the differences of every result, then what applies to all results."""
     from rich.console import Console
     from rich.markup import escape
     from rich.padding import Padding
@@ -92,7 +92,7 @@ def _headings(of_two_runs: compare.Finding) -> list[str]:
 
 
 def _rows(found: list[compare.Finding]) -> list[list[str]]:
-    """Return the row of each result of two runs: its value before and after, and the ratio with its interval."""
+    """Return one row for every result of two runs: the values before and after, and their ratio with its interval."""
     return [
         [
             each.group, each.input, each.title, *(_value(each.unit, value) for value in (each.value_b, each.value_a)),

@@ -10,7 +10,7 @@ from steelyard.plan.options import Options
 
 
 def rows(options: Options, name: str) -> list[dict[str, Any]]:
-    """Return a row for every data set, or everything about one. UserError: there is none of that name."""
+    """Return a row for every data set, or all facts about one. UserError: there is no data set with that name."""
     readers: dict[str, list[str]] = {}
     for workload in workloads.find(options.workload_folders).values():
         for preset in workload.presets.values():
@@ -30,9 +30,9 @@ def _row(data_set: DataSet, presets: list[str], in_full: bool) -> dict[str, Any]
 
 
 def _layout(layout: Layout) -> dict[str, Any]:
-    """Return where a layout is below the folder that --data names, and its files: in a folder, in an archive, or a single one.
+    """Return the place of a layout below the folder of --data, and its files: in a folder, in an archive, or a single file.
 
-    In `path`, <class> stands for any name; `example` has one instead. `or`: another form of which the files may have.
+    In `path`, <class> stands for any name; `example` has a real name. `or`: an alternative form of the files.
     """
     files = [
         {
@@ -48,7 +48,7 @@ def _layout(layout: Layout) -> dict[str, Any]:
 
 
 def show(row: dict[str, Any]) -> None:
-    """Print everything about one data set: facts, then the files of each layout as a tree."""
+    """Print all facts about one data set, then the files of every layout as a tree."""
     from rich.console import Console
     from rich.markup import escape
 

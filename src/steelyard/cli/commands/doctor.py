@@ -1,6 +1,7 @@
 """`steelyard doctor`: check this machine, or the adapter of a framework."""
 
 import argparse
+import sysconfig
 from contextlib import closing
 from dataclasses import asdict, replace
 
@@ -26,6 +27,8 @@ def execute(arguments: argparse.Namespace) -> int:
 def _machine(arguments: argparse.Namespace) -> list[Finding]:
     if arguments.framework_folders or arguments.workload_folders or arguments.external:
         raise UserError("--frameworks, --workloads and --env belong to --adapter NAME. Name the adapter to be checked.")
+    # Two checks look for uv at once. It reads sysconfig, which Python 3.11 does not fill thread-safely on first use.
+    sysconfig.get_config_vars()
     return doctor.examine()
 
 

@@ -12,7 +12,7 @@ from steelyard.results import run_folders, trials
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Profile what has no profile yet, write the page again and print what was found; the exit code is that of `outcome`."""
+    """Profile the contenders without a profile, write the page again and print the results. The exit code follows `outcome`."""
     from steelyard import report
     from steelyard import run as runs
     from steelyard.cli import outcome

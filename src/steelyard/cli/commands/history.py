@@ -7,11 +7,13 @@ from typing import Any
 
 from steelyard.cli.commands import selection
 from steelyard.errors import UserError, notice
-from steelyard.report.history import History, Line, answer, history, slower
+from steelyard.report.history import ERROR, History, Line, answer, history, slower
 from steelyard.results import addresses, merging, run_folders
 from steelyard.results.points import Point, RunFacts
 from steelyard.results.shared import Shared
 from steelyard.results.store import Store
+from steelyard.statistics.intervals import Ratio
+from steelyard.statistics.shifts import LOOKS
 
 
 def execute(arguments: argparse.Namespace) -> int:
@@ -19,14 +21,14 @@ def execute(arguments: argparse.Namespace) -> int:
     root = selection.runs_of(arguments)
     found = History((), {})
     if stored := _stored(root, arguments.store):
-        found = history(*stored, arguments.study, arguments.since)
+        found = history(*stored, arguments.study, arguments.since, arguments.accept)
     if not found.lines:
         raise UserError(
             f"No run in {_where(root, arguments.store)} has a result for a history. Start with: steelyard run"
         )
     slow = [] if arguments.fail_if_slower is None else slower(found, arguments.fail_if_slower)
     if arguments.json:
-        selection.print_json([_as_dict(line) for line in found.lines])
+        selection.print_json([_as_dict(line, len(found.tested)) for line in found.lines])
     else:
         _show(found)
     for sentence in slow:
@@ -37,7 +39,7 @@ def execute(arguments: argparse.Namespace) -> int:
 
 
 def _stored(root: Path, url: str | None) -> tuple[list[RunFacts], list[Point]] | None:
-    """Return what a shared store holds, or a folder of runs; None where that is empty."""
+    """Return the runs of a shared store or of a folder; None if there are none."""
     if url:
         with Shared(url) as shared:
             return shared.history()
@@ -61,8 +63,8 @@ def _show(found: History) -> None:
     console = Console(highlight=False)
     console.print(f"\n[bold]{answer(found)}[/]")
     for line in found.changed:
-        for change in line.changes:
-            console.print(f"{line.name}: {change.sentence}", markup=False)
+        for sentence in line.sentences:
+            console.print(f"{line.name}: {sentence}", markup=False)
 
 
 def _written(found: History, root: Path, arguments: argparse.Namespace) -> Path:
@@ -74,9 +76,8 @@ def _written(found: History, root: Path, arguments: argparse.Namespace) -> Path:
     return history_page.write(found, root / (f"history-{found.study}.html" if found.study else "history.html"))
 
 
-def _as_dict(line: Line) -> dict[str, Any]:
-    newest = line.newest
-    best = line.against_best
+def _as_dict(line: Line, tested: int) -> dict[str, Any]:
+    newest, known, creep = line.newest, line.reference, line.creep
     return {
         "group": newest.group, "contender": newest.variant, "input": newest.input, "machine": line.runs[-1].machine,
         "method": line.runs[-1].method, "framework": newest.framework,
@@ -86,9 +87,20 @@ def _as_dict(line: Line) -> dict[str, Any]:
             for run, point in zip(line.runs, line.points, strict=True)
         ],
         "changes": [
-            {"before": each.before.name, "after": each.after.name, "ratio": each.ratio.value, "low": each.ratio.low,
-             "high": each.ratio.high, "moved": each.moved, "sentence": each.sentence}
+            {"before": each.before.name, "after": each.after.name, **_ratio(each.ratio), "moved": each.moved,
+             "sentence": each.sentence}
             for each in line.changes
         ],
-        "newest_over_best": {"ratio": best.value, "low": best.low, "high": best.high} if best else None,
+        "creep": {
+            "since": creep.since.name, "weekly": _ratio(creep.weekly), "total": _ratio(creep.total), "moved": creep.moved,
+            "sentence": creep.sentence,
+        } if creep else None,
+        "newest_over_reference": {
+            **_ratio(known.ratio), "first": known.first.name, "last": known.last.name, "runs": known.runs,
+        } if known else None,
+        "false_alarms": {"at_most": ERROR, "looks": LOOKS, "lines": tested},
     }  # fmt: skip
+
+
+def _ratio(found: Ratio) -> dict[str, float]:
+    return {"ratio": found.value, "low": found.low, "high": found.high}

@@ -14,7 +14,7 @@ from steelyard.results.shared import Shared
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Merge, and say what became of the runs; the exit code is 1 if one was left out."""
+    """Merge the runs and report the result for each; the exit code is 1 if one was left out."""
     target = selection.runs_of(arguments)
     done = _merged(arguments.sources, target)
     if arguments.json:

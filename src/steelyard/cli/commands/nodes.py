@@ -1,4 +1,4 @@
-"""`steelyard nodes`: what a cluster has to measure on; and the choice of nodes for other commands."""
+"""`steelyard nodes`: the nodes of a cluster, and the choice of nodes for other commands."""
 
 import argparse
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ MARKS = {True: "[green]fit[/]", False: "[red]left out[/]"}
 def nodes_of(arguments: argparse.Namespace, fingerprint: str = "") -> Iterator[Choice | None]:
     """Join the cluster that `--on` names, and yield the nodes that measure; None: this machine measures.
 
-    `fingerprint`: of the machines that a run to be continued was measured on.
+    `fingerprint`: of the machines on which a run to be continued was measured.
     """
     if arguments.on == LOCAL:
         if arguments.nodes:
@@ -58,7 +58,7 @@ def _print(found: list[Node]) -> None:
 
 
 def _lines(node: Node) -> Iterator[str]:
-    """Yield what is shown of a node, with rich's markup."""
+    """Yield the lines about a node, with rich's markup."""
     from rich.markup import escape
 
     if node.why_not:

@@ -34,7 +34,7 @@ def execute(arguments: argparse.Namespace) -> int:
 
     The exit code is that of `outcome`.
     """
-    waiting.limit_s(arguments)  # contradictions are refused before a cluster, data or a store is asked for anything
+    waiting.limit_s(arguments)  # contradictions are refused before a cluster, data or a store is accessed
     root = selection.runs_of(arguments)
     known = None if arguments.resume is None else record.read(run_folders.find(root, arguments.resume))
     with nodes_of(arguments, known.machine if known else "") as chosen:
@@ -73,7 +73,7 @@ def _measured(arguments: argparse.Namespace, root: Path, nodes: Choice | None) -
 
 
 def _share(root: Path, url: str) -> None:
-    """Bring a shared store up to date with the folder of runs; a server that is away is named, and changes no result."""
+    """Bring a shared store up to date with the folder of runs. If the server cannot be reached, say so; no result changes."""
     try:
         with Shared(url) as store:
             done = store.push(root)
@@ -88,7 +88,7 @@ def _share(root: Path, url: str) -> None:
 
 
 def _is_unchanged(arguments: argparse.Namespace, plan: RunPlan, root: Path) -> bool:
-    """Say whether anything has changed since the plan was last carried out, and what."""
+    """Report what has changed since the plan was last carried out. Return whether nothing has."""
     from steelyard.measure import unchanged
 
     selection.check_cache()
@@ -106,9 +106,9 @@ def _is_unchanged(arguments: argparse.Namespace, plan: RunPlan, root: Path) -> b
 def carry_out(
     arguments: argparse.Namespace, plan: RunPlan, root: Path, folder: Path | None = None, nodes: Choice | None = None
 ) -> int:
-    """Carry out a plan, in a new folder or in that of a run to continue, and print its result; returns the exit code.
+    """Carry out a plan, in a new folder or in the folder of a run to continue, and print its result. Return the exit code.
 
-    `nodes`: of a cluster, which measure instead of this machine.
+    `nodes`: the nodes of a cluster that measure instead of this machine.
     """
     limit_s = waiting.limit_s(arguments)
     selection.check_cache()
@@ -150,7 +150,7 @@ def _carried_out(
 
 
 def _kept(folder: Path) -> str:
-    """Return a line about the tensors that a stopped run keeps, if they are large, else nothing."""
+    """Return a line about the tensors that a stopped run keeps, if they are large; otherwise an empty text."""
     from steelyard.certificates import dumps
 
     kept = sum(map(size_bytes, dumps.below(folder)))
@@ -173,7 +173,7 @@ def _resumed(asked: Options, root: Path, name: str, nodes: Choice | None) -> tup
 
 
 def _check_nothing_else(asked: Options) -> None:
-    """Reject options that a continued run would ignore. Two may change, and three name what the run may execute."""
+    """Reject options that a continued run would ignore. Two options may change, and three name the foreign code that may run."""
     plain = Options(
         minutes=asked.minutes, silence_s=asked.silence_s, workload_folders=asked.workload_folders,
         framework_folders=asked.framework_folders, external=asked.external,
@@ -189,15 +189,15 @@ def _check_nothing_else(asked: Options) -> None:
 def continuable(
     folder: Path, named: Options = NOTHING_NAMED, done: str = "continued", fingerprint: str = ""
 ) -> RunRecord:  # fmt: skip
-    """Return the record of a run that can have further processes, with the folders of this installation.
+    """Return the record of a run that can be extended, with the folders of this installation.
 
-    UserError: they would have different measuring code, workloads or another machine, or execute what this user has not allowed.
-    `named`: the folders and interpreters that the user names again. `done`: what cannot be done with the run. `fingerprint`: of
+    UserError: further processes would have other code, workloads or machines, or execute code that this user has not allowed.
+    `named`: the folders and interpreters that the user names again. `done`: the verb for the message. `fingerprint`: of
     the machine that would measure; empty: of this one.
     """
     known = record.read(folder)
     known = replace(known, plan=resolve.here(known.plan))
-    # Nothing that the record names is looked at before it is known that it may be.
+    # Nothing that the record names is read before permission is checked.
     _refuse(_other_place(folder, known, fingerprint), done)
     permission.check(folder.name, known, named)
     frameworks.use(known.plan.options.framework_folders)
@@ -211,7 +211,7 @@ def _refuse(reason: str, done: str) -> None:
 
 
 def _other_files(folder: Path, known: RunRecord) -> str:
-    """Return which files of a run are others now; empty if all are as they were."""
+    """Return which files of a run have changed; empty if none has."""
     if changed := resolve.changed_files(known.plan):
         return f"The files of {', '.join(changed)} have changed since run {folder.name} was started"
     if not known.nodes and (path := imported.changed(imported.of_run(folder))):

@@ -49,7 +49,7 @@ def _remove(root: Path, names: list[str]) -> int:
 
 
 def rows(root: Path) -> list[dict[str, Any]]:
-    """Return what is shown of each run in a folder, the newest first."""
+    """Return one row for every run in a folder, the newest first."""
     return [_row(root / name) for name in reversed(run_folders.names(root))]
 
 

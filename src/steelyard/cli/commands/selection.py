@@ -1,4 +1,4 @@
-"""What several commands do: build Options, find folders, start a run, choose the view, print a table."""
+"""Steps that several commands share: build Options, find folders, start a run, choose the view, print a table."""
 
 import argparse
 import errno
@@ -23,9 +23,9 @@ from steelyard.results import addresses, record, run_folders
 
 
 def options_of(arguments: argparse.Namespace) -> Options:
-    """Return the arguments as Options; what a command does not have, or was not given, has its default.
+    """Return the arguments as Options. Arguments that a command lacks, or that were not given, have their defaults.
 
-    The limit of silence holds from here on for processes that run the user's code.
+    From here on, the limit of silence also applies to processes that run the user's code.
     """
     given: dict[str, Any] = {}
     for field in fields(Options):
@@ -44,7 +44,7 @@ def runs_of(arguments: argparse.Namespace) -> Path:
 
 @contextmanager
 def begun(plan: RunPlan, root: Path, name: str) -> Iterator[Path]:
-    """Create a run folder with the record of a run that the block carries out.
+    """Create a run folder with the record of a run, which the block carries out.
 
     If the run is refused before its first process, or stopped while it waits for its turn, the folder is removed, unless the
     user can continue the run.
@@ -78,7 +78,7 @@ def check_cache() -> None:
 
 
 def screen_of(arguments: argparse.Namespace, plan: RunPlan | None = None) -> Screen:
-    """Return the live view for a terminal, plain lines for anything else. `plan`: that of a run with rounds."""
+    """Return the live view for a terminal, otherwise plain lines. `plan`: the plan of a run with rounds."""
     from steelyard.console import Screen
 
     if arguments.plain or not sys.stderr.isatty():
@@ -98,7 +98,7 @@ def print_table(rows: Iterable[Iterable[str]], *columns: str) -> None:
     from rich.console import Console
     from rich.table import Column, Table
 
-    # Names must be complete, as users copy them: a word that is too long for its column is continued on the next line.
+    # Users copy names, so they must be complete: a word that is too long for its column continues on the next line.
     headings = [Column(title, overflow="fold") for title in columns]
     table = Table(*headings, box=None, pad_edge=False, show_header=any(columns))
     for row in rows:

@@ -9,7 +9,7 @@ from steelyard.cluster import slurm
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Print the script. Wrong arguments of the study are refused now, and not by the job hours later."""
+    """Print the script. Wrong arguments of the study are refused now, instead of hours later in the job."""
     command = ["run", *arguments.study]
     parser(command).parse_args(command)
     minutes = math.ceil(arguments.minutes)

@@ -15,7 +15,7 @@ CAPTION = (
 
 
 def rows(options: Options) -> list[dict[str, Any]]:
-    """Return every strategy by framework, then what each framework has not, as plain data."""
+    """Return every strategy by framework, then the kinds that a framework lacks, as plain data."""
     from steelyard.certificates import strategy_table
 
     found = strategy_table.rows(workloads.find(options.workload_folders).values())
@@ -34,12 +34,12 @@ def rows(options: Options) -> list[dict[str, Any]]:
         }
         for each in strategy_table.missing()
     ]  # fmt: skip
-    # The sort keeps the order within a framework: what it has, then what it has not.
+    # The sort is stable: within a framework, existing strategies come before missing ones.
     return sorted([*have, *lack], key=lambda row: row["framework"])
 
 
 def show(found: list[dict[str, Any]]) -> None:
-    """Print the kinds, then the strategies of each framework and what it has not."""
+    """Print the kinds, then the existing and missing strategies of every framework."""
     from rich.console import Console
     from rich.markup import escape
 

@@ -1,8 +1,10 @@
-"""`steelyard list studies`: every study with its question, its sizes, and how long each takes."""
+"""`steelyard list studies`: every study with its question, its sizes, and their times."""
 
 from typing import Any
 
 from steelyard import fitting
+from steelyard.catalog import workloads
+from steelyard.catalog.workloads import Workload
 from steelyard.errors import UserError
 from steelyard.plan import estimate, resolve, studies
 from steelyard.plan.options import Options
@@ -11,12 +13,15 @@ from steelyard.plan.studies import Study
 
 def rows() -> list[dict[str, Any]]:
     """Return every study with its sizes; `seconds` are those of the fewest rounds, None where the plan is impossible."""
-    known = fitting.known_here()
+    known, described = fitting.known_here(), workloads.find()
     return [
         {
             "study": study.name, "title": study.title, "question": study.question,
             "sizes": [
-                {"size": size, "summary": study.sizes[size].summary if size else "", "seconds": _seconds(study, size, known)}
+                {
+                    "size": size, "summary": study.sizes[size].summary if size else "",
+                    "seconds": _seconds(study, size, described, known),
+                }
                 for size in study.sizes or ("",)
             ],
         }
@@ -48,9 +53,9 @@ def show(found: list[dict[str, Any]]) -> None:
     )
 
 
-def _seconds(study: Study, size: str, known: estimate.Known) -> float | None:
+def _seconds(study: Study, size: str, described: dict[str, Workload], known: estimate.Known) -> float | None:
     try:
-        plan = resolve.plan(Options(study=study.name, size=size))
+        plan = resolve.plan(Options(study=study.name, size=size), described)
     except UserError:
         return None
     found = estimate.estimate(plan, known)

@@ -17,7 +17,7 @@ OWN = {
     "workload_folders": "--workloads", "framework_folders": "--frameworks", "external": "--env",
     "wait_minutes": "--wait", "no_wait": "--no-wait",
 }  # fmt: skip
-"""Arguments that only a search has, as they are typed."""
+"""The arguments that only a search accepts, as they are typed."""
 
 
 def check(arguments: argparse.Namespace) -> None:

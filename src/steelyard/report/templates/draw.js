@@ -38,4 +38,9 @@
     later(drawOne);
   };
   later(drawOne);
+
+  // A plot in a fold has no width until the fold is opened.
+  document.addEventListener("toggle", (event) => {
+    for (const holder of event.target.querySelectorAll(".js-plotly-plot")) window.Plotly.Plots.resize(holder);
+  }, true);
 })();
