@@ -108,6 +108,17 @@ def test_what_is_no_input_is_counted(tmp_path: Path) -> None:
     }
 
 
+def test_an_array_that_is_no_input_does_not_decide_the_number_of_samples(tmp_path: Path) -> None:
+    save(tmp_path, series=series(), label=labels(), a=np.ones(3))
+    assert prepare(request(tmp_path)).meta["train_count"] == 16
+
+
+def test_a_split_without_files_is_named(tmp_path: Path) -> None:
+    save(tmp_path / "train", series=series(), label=labels())
+    (tmp_path / "test").mkdir()
+    assert f"{tmp_path / 'test'} holds no .npy or .npz file" in error(prepare, request(tmp_path))
+
+
 def test_the_plan_says_how_many_samples_there_are(tmp_path: Path) -> None:
     save(tmp_path, series=series(), label=labels())
     sentences, known = inspect(request(tmp_path), 50)

@@ -90,7 +90,7 @@ PLACE = "data.py cannot prepare the data at these sizes"
         pytest.param("prepare = lambda *_: {'../x': [1]}", "'../x' is no name of an array", id="outside"),
         pytest.param("prepare = lambda *_: {'point': [object()]}", "Object arrays cannot be saved", id="objects"),
         pytest.param("prepare = lambda *_: 7", "TypeError: 'int' object is not iterable", id="no arrays"),
-        pytest.param("prepare = lambda *_: {}", "data.py: the train split has no samples", id="nothing"),
+        pytest.param("prepare = lambda *_: {}", "data.py: the train split has no arrays", id="nothing"),
         pytest.param("prepare = lambda *_: {'point': [[1, 2]] * 9}", "data.py holds no array 'label'", id="missing"),
         pytest.param(
             "prepare = lambda *_: {'train/point': [[1, 2]], 'train/label': [1]}", "data.py: the test split", id="no test"

@@ -19,6 +19,7 @@ from steelyard.files import atomic
 from steelyard.inputs.data.archives import list_files
 from steelyard.inputs.data.damage import check_regular, refusing, too_large
 from steelyard.inputs.data.inventory import accepted, attempted
+from steelyard.inputs.data.own.split_folders import by_split, has_splits
 from steelyard.inputs.data.splits import SAMPLES_PER_TEST_SAMPLE
 from steelyard.inputs.data.work import Known
 
@@ -105,6 +106,8 @@ def _splits(work: Work[Any]) -> Splits:
     """
     path = work.source.path
     names = list_files(path, work.source.layout.files) if path.is_dir() else [""]
+    if has_splits(work.source.layout):
+        by_split(path, names, ".npy or .npz")
     splits: Splits = {}
     files = [path / name if name else path for name in names]
     for name, held in zip(names, accepted(map(attempted(_headers), files)), strict=True):
@@ -114,14 +117,15 @@ def _splits(work: Work[Any]) -> Splits:
             if other is not array:
                 raise UserError(f"{other.where} and {array.where} both hold '{key}' of one split; remove one of them.")
     _check_splits(work, splits)
+    names_of_inputs = {each.name for each in work.inputs}
+    for held in splits.values():
+        for name in sorted(held.keys() - names_of_inputs):
+            work.inventory.leave_out(NO_INPUT, held.pop(name).where)
     return splits
 
 
 def _check_splits(work: Work[Any], splits: Splits) -> None:
     """Compare the headers of arrays with the inputs of the network. UserError names all that do not fit."""
-    for held in splits.values():
-        for name in sorted(held.keys() - {each.name for each in work.inputs}):
-            work.inventory.leave_out(NO_INPUT, held[name].where)
     pairs = [(split, held, declared) for split, held in splits.items() for declared in work.inputs]
     list(accepted(map(attempted(partial(_check_header, work)), pairs)))
     for name, held in splits.items():

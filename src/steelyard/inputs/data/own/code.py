@@ -17,6 +17,7 @@ from steelyard.inputs.data.catalogue import DataSet, find
 from steelyard.inputs.data.layouts import UNKNOWN
 from steelyard.inputs.data.options import SeededOptions
 from steelyard.inputs.data.own import arrays
+from steelyard.inputs.data.own.split_folders import SPLITS
 from steelyard.inputs.data.request import DataRequest, OwnCode
 from steelyard.inputs.data.source import Source, digest_content
 from steelyard.inputs.data.work import Known, Work
@@ -57,6 +58,13 @@ def write_made(work: Work[SeededOptions]) -> None:
     user_networks.make_arrays(code.folder, code.sizes, code.data, made)
     by_split, flat, _ = find("arrays").layouts
     layout = flat if any(made.glob("*.npy")) else by_split
+    lacking = [split for split in SPLITS if layout is by_split and not any((made / split).glob("*.npy"))]
+    if lacking:
+        raise UserError(
+            f"{code.folder / DATA_MODULE}: the {lacking[0]} split has no arrays; let {PREPARE} return 'train/NAME' and 'test/NAME', "
+            "or 'NAME' alone, of which one sample in five is for testing."
+        )
+    layout = replace(layout, name=work.source.layout.name)
     with _naming(made, code.folder / DATA_MODULE):
         arrays.write_arrays(replace(work, source=replace(work.source, path=made, layout=layout)))
 

@@ -19,6 +19,7 @@ from steelyard.inputs.data.archives import list_files
 from steelyard.inputs.data.damage import check_regular, refusing
 from steelyard.inputs.data.inventory import accepted, attempted
 from steelyard.inputs.data.options import BYTES, CHARACTERS, RunningTextOptions
+from steelyard.inputs.data.own.split_folders import by_split, has_splits
 from steelyard.inputs.data.raw_samples import Ids, Spool
 from steelyard.inputs.data.text_files import read_text
 from steelyard.inputs.data.work import Known, Work
@@ -67,9 +68,9 @@ def _texts(work: Work[RunningTextOptions]) -> Texts:
     """Return the files of both splits, and the part of each file, in tenths, that belongs to the split."""
     path = work.source.path
     names = list_files(path, work.source.layout.files) if path.is_dir() else [""]
-    if any("/" in name for name in names):
-        return {split: [(path / name, slice(0, TEST_SHARE)) for name in names if name.startswith(f"{split}/")]
-                for split in ("train", "test")}  # fmt: skip
+    if has_splits(work.source.layout):
+        found = by_split(path, names, ".txt")
+        return {split: [(file, slice(0, TEST_SHARE)) for file in files] for split, files in found.items()}
     files = [path / name if name else path for name in names]
     parts = {"train": slice(0, TEST_SHARE - 1), "test": slice(TEST_SHARE - 1, TEST_SHARE)}
     return {split: [(file, part) for file in files] for split, part in parts.items()}
@@ -162,10 +163,14 @@ def _count(work: Work[RunningTextOptions], name: str, tokens: int, limit: int) -
     whole = (tokens - 1) // length
     if whole < 1:
         raise UserError(
-            f"{work.source.path}: the {name} text has {tokens:,} tokens, and one sample needs {length + 1:,}; add text, or lower "
+            f"{_place(work, name)}: the {name} text has {tokens:,} tokens, and one sample needs {length + 1:,}; add text, or lower "
             "'length'."
         )
     return min(whole, limit) if limit else whole
+
+
+def _place(work: Work[Any], split: str) -> Path:
+    return work.source.path / split if has_splits(work.source.layout) else work.source.path
 
 
 def _write(writer: Writer, work: Work[RunningTextOptions], name: str, ids: Ids, count: int) -> None:
