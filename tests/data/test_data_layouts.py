@@ -206,9 +206,9 @@ def test_every_example_has_the_form_of_its_path_and_is_among_the_files_that_are_
                     assert re.search(resolved.files, part.example), part
 
 
-def test_only_a_list_of_data_takes_a_name(capsys: pytest.CaptureFixture[str]) -> None:
+def test_only_lists_of_data_and_presets_take_a_name(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["list", "studies", "first-look"]) == 2
-    assert "only 'steelyard list data NAME' does." in capsys.readouterr().err
+    assert "only 'steelyard list data NAME' and 'steelyard list presets NAME' do." in capsys.readouterr().err
     assert main(["list", "data", "wmt61"]) == 2
     assert "There is no data set 'wmt61'. Did you mean 'wmt16-en-de'?" in capsys.readouterr().err
 

@@ -16,9 +16,10 @@ from steelyard.inputs.data.order import write_order
 from steelyard.inputs.data.sample_arrays import check_inputs as check_samples
 from steelyard.inputs.data.synthetic import check_inputs, synthesise, synthesise_adversarial, synthesise_set
 from steelyard.inputs.data.work import Known
+from steelyard.inputs.metric_fit import check_metric
 from steelyard.plan.run_plan import RunPlan
 from steelyard_worker import tensors
-from steelyard_worker.case import INFERENCE, OWN, PADDED, Case
+from steelyard_worker.case import INFERENCE, OWN, PADDED, TRAINING, Case
 from steelyard_worker.network import Network, Parameter
 from steelyard_worker.protocol import Data
 
@@ -51,7 +52,7 @@ def check(plan: RunPlan) -> None:
 
     UserError: parameters or inputs of a network are declared wrongly, or its data is neither in the folder nor downloaded.
     """
-    for case in {recipe(variant.case): variant.case for variant in plan.variants}.values():
+    for group, case in {recipe(each.case): (each.group, each.case) for each in plan.variants}.values():
         network = _network(plan, case)
         rates.check(case)
         weights.check(network.parameters)
@@ -59,6 +60,8 @@ def check(plan: RunPlan) -> None:
         _check_lengths(network, case)
         if case.data and case.data["name"] != SYNTHETIC:
             request = _request(plan, case)
+            if case.task == TRAINING:
+                check_metric(plan.group(group).metric, network, f"{case.workload}:{case.preset}")
             data.check(request)
             if given := data.samples(request):
                 check_samples(network.inputs, given, request.name, f"{case.workload}:{case.preset}")

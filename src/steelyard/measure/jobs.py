@@ -7,6 +7,7 @@ from steelyard.catalog import frameworks
 from steelyard.inputs import rates
 from steelyard.inputs.case_inputs import CaseInputs
 from steelyard.plan.run_plan import RunPlan, Variant
+from steelyard.statistics import metrics
 from steelyard.statistics.effort import FIRST_RATIO
 from steelyard_worker.case import TRAINING
 from steelyard_worker.protocol import Certify, Job, Length
@@ -39,7 +40,8 @@ def measuring(
     if not fixed and number > ROUNDS_OF_ALL_INPUTS:
         sources = sources[:1]
     trained = variant.case.task == TRAINING and bool(inputs.data.prepared) and "pipeline" in sources
-    evaluate = trained and (number == 1 or fixed) and inputs.meta.get("test_count") != 0
+    scored = group.metric != metrics.NONE and inputs.meta.get("test_count") != 0
+    evaluate = trained and (number == 1 or fixed) and scored
     schedule = replace(
         schedule, inputs=sources, evaluate=evaluate, noise_ratio=noise_ratio,
         train_steps=group.train_steps if evaluate else 0, turns=schedule.turns if turns else 0,

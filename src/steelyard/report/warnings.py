@@ -13,6 +13,7 @@ from steelyard.report.words import said
 from steelyard.results import loss_courses, memorised
 from steelyard.statistics.sentences import listed, percent
 from steelyard_worker.case import TRAINING
+from steelyard_worker.protocol import NOT_SCORED
 from steelyard_worker.strategy import parts_of
 
 INPUT_BOUND = 0.95
@@ -77,6 +78,9 @@ KINDS = {
         "It includes compilation, tracing and memory allocation. This matters for short jobs; compare the start-up times.",
     ),
     "NoSteadyState": ("note", "No action needed. More rounds reduce the effect; its times are on the page."),
+    "NotScored": (
+        "warning", "The times count. Let `predictions` in network.py fit `metric` in spec.toml, or write metric = \"none\".",
+    ),
     "CompiledWhileCounted": ("warning", "The time includes compilation. Check the times on the page."),
     "LeftProcesses": (
         "warning",
@@ -100,6 +104,7 @@ OF_WORKERS = {
     "no-steady-state": "The process did not reach a steady state within the limit of the warm-up.",
     "cores-shared": "Its parts have more threads together than there are cores, so they wait for each other.",
     "left-processes": "Its process left other processes behind. They were ended, so that they do not compute beside others.",
+    NOT_SCORED: "The test metric could not be computed:",
     "compiled-while-counted": "The framework compiled or traced something in counted blocks.",
 }
 
@@ -270,8 +275,10 @@ def _of_contender(comparison: Comparison, contender: Contender, source: Source) 
         yield _warning("Failed", subject, contender.failure)
     if contender.speeds and contender.proof.state != "certified" and not contender.proof.on_purpose:
         yield _warning("NotCertified", subject, contender.proof.sentence)
-    for kind in sorted({warning["name"] for trial in contender.trials for warning in trial.warnings}):
+    reasons = {each["name"]: each.get("reason", "") for trial in contender.trials for each in trial.warnings}
+    for kind, reason in sorted(reasons.items()):
         sentence = OF_WORKERS.get(kind, f"The worker reported the warning '{kind}'.")
+        sentence += f" {reason}." if reason else ""
         yield _warning(kind.title().replace("-", ""), subject, sentence)
     first, steady = contender.first_step_ns, next(iter(contender.speeds.values()), None)
     if first and steady and first > SLOW_FIRST_STEPS * steady.location.value_ns:

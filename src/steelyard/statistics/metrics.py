@@ -135,7 +135,14 @@ def _regression(predictions: Predictions) -> dict[str, float]:
     }
 
 
+def _nothing(_: Predictions) -> dict[str, float]:
+    """A network without a metric is not evaluated."""
+    return {}
+
+
+NONE = "none"
 METRICS: dict[str, Callable[[Predictions], dict[str, float]]] = {
+    NONE: _nothing,
     "accuracy": _accuracy,
     "masked-language": _language,
     "translation": _translation,
@@ -144,3 +151,9 @@ METRICS: dict[str, Callable[[Predictions], dict[str, float]]] = {
     "next-token": _next_token,
     "regression": _regression,
 }
+# Metric -> the arrays that `predictions` of a network must give; the accuracy's are made of the outputs where there is none.
+NEEDED = {
+    "accuracy": ("truth", "predicted"), "masked-language": ("nll", "words", "right", "next_right"),
+    "translation": ("nll", "words"), "speech": ("frames", "lengths", "transcript"), "spectrogram": ("mel", "gate"),
+    "next-token": ("nll", "tokens", "right"), "regression": ("predicted", "truth"),
+}  # fmt: skip

@@ -61,8 +61,8 @@ def write_made(work: Work[SeededOptions]) -> None:
     lacking = [split for split in SPLITS if layout is by_split and not any((made / split).glob("*.npy"))]
     if lacking:
         raise UserError(
-            f"{code.folder / DATA_MODULE}: the {lacking[0]} split has no arrays; let {PREPARE} return 'train/NAME' and 'test/NAME', "
-            "or 'NAME' alone, of which one sample in five is for testing."
+            f"{code.folder / DATA_MODULE}: the {lacking[0]} split has no arrays; let {PREPARE} return 'train/NAME' and "
+            "'test/NAME', or 'NAME' alone, of which one sample in five is for testing."
         )
     layout = replace(layout, name=work.source.layout.name)
     with _naming(made, code.folder / DATA_MODULE):

@@ -163,8 +163,8 @@ def _count(work: Work[RunningTextOptions], name: str, tokens: int, limit: int) -
     whole = (tokens - 1) // length
     if whole < 1:
         raise UserError(
-            f"{_place(work, name)}: the {name} text has {tokens:,} tokens, and one sample needs {length + 1:,}; add text, or lower "
-            "'length'."
+            f"{_place(work, name)}: the {name} text has {tokens:,} tokens, and one sample needs {length + 1:,}; add text, or "
+            "lower 'length'."
         )
     return min(whole, limit) if limit else whole
 
