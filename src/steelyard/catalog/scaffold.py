@@ -5,12 +5,13 @@ import shutil
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from steelyard.catalog import frameworks, workloads
+from steelyard.catalog import frameworks, workload_contract, workloads
 from steelyard.catalog.frameworks import WORKER
 from steelyard.errors import UserError, named
 from steelyard.files import names
 
 TEMPLATE = WORKER / "template"
+CONTRACT = re.compile(r"^contract\s*=.*\n", re.MULTILINE)
 NAME = re.compile(r"^name\s*=.*$", re.MULTILINE)  # the first in a spec.toml is that of the workload
 
 
@@ -58,7 +59,8 @@ def copy(name: str, parent: Path, like: str, folders: Iterable[str], implementat
     folder = _new_folder(name, parent)
     shutil.copytree(model.folder, folder, ignore=shutil.ignore_patterns("__pycache__", *unwanted), dirs_exist_ok=True)
     spec = folder / "spec.toml"
-    renamed = NAME.sub(f'name = "{name}"', spec.read_text(encoding="utf-8"), count=1)
+    text = CONTRACT.sub("", spec.read_text(encoding="utf-8"))
+    renamed = NAME.sub(f'name = "{name}"\ncontract = {workload_contract.VERSION}', text, count=1)
     spec.write_text(renamed, encoding="utf-8")
     return folder
 
