@@ -28,7 +28,7 @@ def block(layers: Layers, name: str, x: jax.Array, heads: int) -> jax.Array:
     shape = (*x.shape[:2], heads, x.shape[2] // heads)
     query, key, value = (layers.dense(f"{name}.{part}", normed).reshape(shape) for part in ("query", "key", "value"))
     scores = jnp.einsum("nqhd,nkhd->nhqk", query, key) / shape[3] ** 0.5
-    # Written out, because `jax.nn.dot_product_attention` computes its softmax in float32 also where all else is float64.
+    # P-58: written out, because `jax.nn.dot_product_attention` computes its softmax in float32 also where all else is float64.
     seen = jnp.tril(jnp.ones(scores.shape[-2:], bool))
     shares = jax.nn.softmax(jnp.where(seen, scores, -jnp.inf))
     context = jnp.einsum("nhqk,nkhd->nqhd", shares, value).reshape(x.shape)

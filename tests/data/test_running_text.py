@@ -148,6 +148,16 @@ def test_a_file_that_is_no_tokenizer_is_refused(tmp_path: Path) -> None:
         assert "is no tokenizer of the library `tokenizers`" in message
 
 
+def test_a_plan_counts_the_samples_and_refuses_a_text_that_is_too_short(tmp_path: Path) -> None:
+    write(tmp_path, a=TEXT, b=TEXT)
+    for options in ({}, {"tokenizer": "bytes", "vocabulary": 256}, {"train_limit": 5}):
+        known = inspect(request(tmp_path, **options), 50)[1]
+        meta = prepared(tmp_path, **options)[1]
+        assert known == (meta["train_count"], meta["test_count"], 0)
+    assert inspect(request(tmp_path, length=7), 1)[1] == (0, 0, 0), "of two files only one was opened"
+    assert "the test text has 100 tokens" in error(lambda place: inspect(request(place, length=100), 50), tmp_path)
+
+
 def test_files_that_are_not_utf_8_are_named_before_anything_is_prepared(tmp_path: Path) -> None:
     write(tmp_path, a=TEXT)
     (tmp_path / "b.txt").write_bytes("Zürich".encode("latin-1"))

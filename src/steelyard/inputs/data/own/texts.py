@@ -55,13 +55,20 @@ def write_texts(work: Work[RunningTextOptions]) -> None:
 
 
 def open_texts(work: Work[RunningTextOptions]) -> Known:
-    """Read some of the texts, and the tokenizer. UserError: a file is not UTF-8, or the tokenizer cannot be used."""
-    texts = _texts(work)
-    if work.options.tokenizer != CHARACTERS:
+    """Read some of the texts, and the tokenizer. Return the samples of each split, if all texts are read and no file cuts them.
+
+    UserError: a file is not UTF-8, the tokenizer cannot be used, or a split is too short.
+    """
+    options, texts = work.options, _texts(work)
+    if options.tokenizer != CHARACTERS:
         _encoder(work, [])
-    for parts in texts.values():
-        list(accepted(map(attempted(_read), (path for path, _ in work.sample(parts)))))
-    return Known()
+    limits, counts = {"train": options.train_limit, "test": options.test_limit}, []
+    for name, parts in texts.items():
+        opened = work.sample(parts)
+        tokens = sum(len(text.encode() if options.tokenizer == BYTES else text) for text in _parts(list(opened)))
+        if len(opened) == len(parts) and not options.tokenizer_file:
+            counts.append(_count(work, name, tokens, limits[name]))
+    return Known(*counts) if len(counts) == len(texts) else Known()
 
 
 def _texts(work: Work[RunningTextOptions]) -> Texts:
