@@ -73,27 +73,16 @@ def test_the_documented_commands_lead_to_a_verdict(
     network.write_text(network.read_text(encoding="utf-8") + TABLE)
     assert "vocabulary" in steelyard(*sizes).stdout
     quick = ("--no-guard", "--plain")
-    short = (
-        "--batch",
-        "8",
-        "--protocol",
-        "fixed:1+3:pipeline",
-        "--rounds",
-        "3",
-        "--knob",
-        "fake.step_us=9000",
-        "--knob",
-        "dummy.step_us=20000",
-    )
+    # few steps of a scripted clock
+    short = ("--batch", "8", "--protocol", "fixed:1+3:pipeline", "--rounds", "2", "--knob", "fake.step_us=9000")
+    slower = ("--knob", "dummy.step_us=20000")
     certified = steelyard(*certify, "-f", "fake", "-f", "dummy", "--plain")
     assert certified.returncode == 0, certified.stderr
     planned = steelyard(*plan, "--plain")
     # 7,201 characters, of which the last tenth is for testing; samples of 64
     assert "Data text. Samples: 101 for training and 11 for testing." in planned.stdout
     assert "files that are not part of the layout: 1 (notes.md)" in planned.stdout
-    done = steelyard(
-        *run, *quick, "--rounds", "2", "--knob", "fake.step_us=1000", "--knob", "dummy.step_us=2000", "--json"
-    )
+    done = steelyard(*run, *quick, *short, *slower, "--json")
     assert done.returncode == 0, done.stderr
     assert "your text: 101 training and 11 test samples." in " ".join(done.stdout.split())
     assert "characters outside of the vocabulary, which become id 0: 1." in " ".join(done.stdout.split())
