@@ -51,6 +51,8 @@ CERTIFIED_BEGINS = "steelyard: certified computation begins"
 # Tensors folder: the predictions on the test split as small arrays (samples, ...); the metric scores them. Where every epoch is
 # evaluated, those of epoch n are in its subfolder `epoch<n>`.
 PREDICTIONS = "predictions"
+# Name of the warning that the predictions could not be made, or not be scored.
+NOT_SCORED = "not-scored"
 # First batches of an inference whose outputs are compared with those of the certificate.
 CHECKED_BATCHES = 5
 # How prepared text was split into word pieces. Copied into the trial, so that predictions can be read without the data.

@@ -15,7 +15,7 @@ from measure.scripted_session import Screen
 
 from steelyard.catalog import workloads
 from steelyard.environments import Environment
-from steelyard.environments.arriving import already
+from steelyard.environments.pending import already
 from steelyard.inputs.case_inputs import CaseInputs, recipe
 from steelyard.measure.session import Session
 from steelyard.plan import resolve

@@ -50,6 +50,25 @@ def planned(folder: Path, **options: Any) -> RunPlan:
     return resolve.plan(Options(workloads=("line",), frameworks=("fake",), workload_folders=(str(folder),), **options))
 
 
+def test_a_metric_that_does_not_fit_is_refused_by_the_plan_and_none_needs_nothing(own: Callable[..., Path]) -> None:
+    change = (('"point", (features,)', '"image", (1, 28, 28)'), ('"label", ()', '"label", (4,)'))
+    folder = own(*change, spec=DATA.format("mnist-5k"))
+    with pytest.raises(UserError, match=r"line:small: the metric 'accuracy' .* declares label int32 \(4,\)"):
+        case_inputs.check(planned(folder))
+    spec = folder / "line" / "spec.toml"
+    spec.write_text(spec.read_text().replace('metric = "accuracy"', 'metric = "none"'))
+    with pytest.raises(UserError, match=r"the input 'label' is label int32 \(\) in the data"):
+        case_inputs.check(planned(folder))
+
+
+def test_a_network_without_a_metric_reaches_no_threshold(own: Callable[..., Path]) -> None:
+    folder = own(spec=DATA.format("mnist-5k"))
+    spec = folder / "line" / "spec.toml"
+    spec.write_text(spec.read_text().replace('metric = "accuracy"', 'metric = "none"'))
+    with pytest.raises(UserError, match=r"line has no metric .*, so it reaches no threshold"):
+        planned(folder, protocol="total:2", thresholds=(0.9,))
+
+
 DRAWN = (
     "return Network(parameters, inputs, features * classes)",
     "return Network(parameters, inputs, features * classes, draw=lambda generator, batch: {})",
@@ -90,20 +109,19 @@ def test_data_whose_samples_do_not_fit_the_network_is_refused_by_the_first_input
     (tmp_path / "digits").mkdir()
     np.savetxt(tmp_path / "digits" / "mnist_5k.csv.gz", rows, fmt="%d", delimiter=",")
     options = {"data": str(tmp_path / "digits")}
-    plan = planned(own(spec=DATA.format("mnist-5k")), **options)
     with pytest.raises(
         UserError, match=r"line:small: the input 'point' is missing in the data 'mnist-5k', but the network"
     ):
-        case_inputs.check(plan)
+        case_inputs.check(planned(own(spec=DATA.format("mnist-5k")), **options))
     shutil.rmtree(tmp_path / "own")
     plan = planned(own(('"point", (features,)', '"image", (1, features)'), spec=DATA.format("mnist-5k")), **options)
     with pytest.raises(
-        UserError, match=r"the input 'image' has the shape \(1, 28, 28\) per sample in the data 'mnist-5k'"
+        UserError, match=r"the input 'image' is image float32 \(1, 28, 28\) in the data 'mnist-5k', but the network"
     ):
         case_inputs.check(plan)
     shutil.rmtree(tmp_path / "own")
     plan = planned(own(('"point", (features,)', '"image", (1, 28, 28)'), spec=DATA.format("mnist-5k")), **options)
-    case_inputs.check(plan)  # which values there are is known when they were read
+    case_inputs.check(plan)
     with pytest.raises(
         UserError, match=r"the input 'label' has values up to 9 in the data 'mnist-5k', .* values below 3;"
     ):

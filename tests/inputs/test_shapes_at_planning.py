@@ -29,10 +29,10 @@ PRESETS = [
 def test_every_preset_gets_the_shapes_that_its_network_declares(name: str, preset: Preset) -> None:
     network = workloads.find()[name].network(preset)
     options = {key: value for key, value in preset.data.items() if key != "name"}
-    prepared = data.shapes(DataRequest(preset.data["name"], None, options))
-    assert {each.name: prepared.get(each.name) for each in network.inputs} == {
-        each.name: tuple(each.shape) for each in network.inputs
-    }
+    prepared = {each.name: each for each in data.samples(DataRequest(preset.data["name"], None, options))}
+    for declared in network.inputs:
+        given = prepared[declared.name]
+        assert (tuple(given.shape), given.dtype) == (tuple(declared.shape), declared.dtype), declared.name
 
 
 def test_a_size_that_does_not_fit_the_data_is_refused_at_planning(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -41,6 +41,7 @@ def test_a_size_that_does_not_fit_the_data_is_refused_at_planning(monkeypatch: p
     with pytest.raises(UserError) as raised:
         case_inputs.check(plan)
     assert str(raised.value) == (
-        "tacotron2:ljspeech: the input 'mel' has the shape (80, 566) per sample in the data 'ljspeech', but the network declares "
-        "(8, 566); change the sizes or the [data] table of the preset."
+        "tacotron2:ljspeech: the input 'mel' is mel float32 (80, 566) in the data 'ljspeech', but the network declares mel float32 "
+        "(8, 566). The data gives text int32 (188,), text_length int32 (), mel float32 (80, 566), mel_length int32 (). Change the "
+        "sizes, the [data] table of the preset, or the inputs of the network."
     )

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from steelyard.environments.arriving import already
+from steelyard.environments.pending import already
 from steelyard.host.noise import HostNoise
 from steelyard.inputs.case_inputs import CaseInputs, recipe
 from steelyard.measure import attempts, rounds

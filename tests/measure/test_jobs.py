@@ -51,6 +51,13 @@ def test_with_an_adaptive_warm_up_only_the_first_round_trains_and_evaluates(
     assert schedule.train_steps == (run.plan.groups[0].train_steps if evaluated else 0)
 
 
+def test_a_network_without_a_metric_is_not_evaluated(tmp_path: Path) -> None:
+    run = run_with(tmp_path, "/prepared")
+    groups = tuple(replace(group, metric="none") for group in run.plan.groups)
+    schedule = measuring(replace(run, plan=replace(run.plan, groups=groups))).schedule
+    assert (schedule.evaluate, schedule.train_steps) == (False, 0)
+
+
 def test_with_an_adaptive_warm_up_the_cached_batch_is_measured_in_the_first_rounds_only(tmp_path: Path) -> None:
     run = run_with(tmp_path, "/prepared")
     inputs = [measuring(run, number).schedule.inputs for number in range(1, 6)]

@@ -16,7 +16,7 @@ import recorded_trials
 from measure import scripted_session
 from steelyard.console import Screen
 from steelyard.environments import Environment
-from steelyard.environments.arriving import already
+from steelyard.environments.pending import already
 from steelyard.errors import ResumableError, UserError
 from steelyard.inputs.case_inputs import recipe
 from steelyard.measure import launch

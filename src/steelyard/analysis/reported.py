@@ -7,12 +7,14 @@ from typing import NamedTuple
 from steelyard.analysis.model import Comparison, Contender
 from steelyard.results.trials import Trial
 from steelyard.statistics.sentences import listed
+from steelyard_worker.protocol import NOT_SCORED
 
 COMPILED = "compiled-while-counted"
 SENTENCES = {
     "no-steady-state": "The process did not reach a steady state within the limit of the warm-up.",
     "cores-shared": "Its parts have more threads together than there are cores, so they wait for each other.",
     "left-processes": "Its process left other processes behind. They were ended, so that they do not compute beside others.",
+    NOT_SCORED: "The test metric could not be computed:",
     COMPILED: "The framework compiled or traced something in counted blocks.",
 }
 LENGTHS = (
@@ -38,8 +40,9 @@ class Reported(NamedTuple):
 
 def warnings(contender: Contender) -> Iterator[Reported]:
     """Yield what the workers of a contender reported, each kind once."""
-    for name in sorted({warning["name"] for trial in contender.trials for warning in trial.warnings}):
-        sentence = SENTENCES.get(name, f"The worker reported the warning '{name}'.")
+    reasons = {warning["name"]: warning.get("reason", "") for trial in contender.trials for warning in trial.warnings}
+    for name, reason in sorted(reasons.items()):
+        sentence = SENTENCES.get(name, f"The worker reported the warning '{name}'.") + (f" {reason}." if reason else "")
         if name == COMPILED and _by_lengths(contender):
             yield Reported(name, sentence + LENGTHS, _remedy(contender))
         else:

@@ -77,6 +77,9 @@ KINDS = {
         "It includes compilation, tracing and memory allocation. This matters for short jobs; compare the start-up times.",
     ),
     "NoSteadyState": ("note", "No action needed. More rounds reduce the effect; its times are on the page."),
+    "NotScored": (
+        "warning", "The times count. Let `predictions` in network.py fit `metric` in spec.toml, or write metric = \"none\".",
+    ),
     "CompiledWhileCounted": ("warning", "The time includes compilation. Check the times on the page."),
     "LeftProcesses": (
         "warning",

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from steelyard.catalog import workloads
 from steelyard.certificates import dumps, inner, kernels, references, rule_checks
-from steelyard.certificates.gate import Gate, needed_bytes
+from steelyard.certificates.capacity import Gate, needed_bytes
 from steelyard.certificates.plan import CertificationPlan, Task, with_cores
 from steelyard.certificates.rule_plan import RulePlan
 from steelyard.measure.processes import OUT_OF_MEMORY

@@ -208,8 +208,8 @@ GROUPS: dict[str, dict[str, list[Argument]]] = {
     "list": {"": [
         _value("what", None, "what to list",
                choices=("frameworks", "workloads", "presets", "studies", "strategies", "data", "runs")),
-        _value("name", "NAME", "with data: a data set, to show which files are read from a folder named with --data",
-               nargs="?", default=""),
+        _value("name", "NAME", "with data: a data set, to show which files are read from a folder named with --data; with "
+               "presets: a workload, to show the sizes that --set takes", nargs="?", default=""),
         *FOLDERS,
         RUNS,
         _flag("--json", "print the list as JSON"),
@@ -217,8 +217,10 @@ GROUPS: dict[str, dict[str, list[Argument]]] = {
     "new": {"": [
         _value("what", None, "what to create", choices=("workload",)),
         _value("name", "NAME", "name of the workload: letters, digits, '.', '_' and '-'"),
-        FRAMEWORKS,
+        *FOLDERS,
         _value("--into", "DIR", "parent folder (default: the current folder)", default="."),
+        _value("--like", "WORKLOAD", "copy this workload (of steelyard, of --workloads, or an example: gpt, vit) instead of "
+               "the small one of two layers", default=""),
         _several("-f --framework", "NAME", "framework to write an implementation for; may be repeated (default: the two that are "
                  "preferred as float64 references)", dest="frameworks"),
         _flag("--json", "print the folder and the next commands as JSON"),

@@ -7,6 +7,7 @@ from steelyard.catalog import frameworks
 from steelyard.inputs import rates
 from steelyard.inputs.case_inputs import CaseInputs
 from steelyard.plan.run_plan import RunPlan, Variant
+from steelyard.statistics import metrics
 from steelyard.statistics.effort import FIRST_RATIO
 from steelyard_worker.case import TRAINING
 from steelyard_worker.job_kinds import CERTIFY, COMMUNICATION, GRAPH, KINDS, MEASURE, PROFILE
@@ -43,8 +44,8 @@ def measuring(
     if inputs == FIRST or (not fixed and number > ROUNDS_OF_ALL_INPUTS):
         sources = sources[:1]
     trained = variant.case.task == TRAINING and bool(prepared.data.prepared) and "pipeline" in sources
-    evaluated = inputs == OF_ROUND and (number == 1 or fixed) and prepared.meta.get("test_count") != 0
-    evaluate = trained and evaluated
+    scored = group.metric != metrics.NONE and prepared.meta.get("test_count") != 0
+    evaluate = trained and scored and inputs == OF_ROUND and (number == 1 or fixed)
     schedule = replace(
         schedule, inputs=sources, evaluate=evaluate, noise_ratio=noise_ratio,
         train_steps=group.train_steps if evaluate else 0, turns=schedule.turns if turns else 0,

@@ -9,7 +9,7 @@ from threading import Event
 from typing import Any, TypeVar
 
 from steelyard.console import Screen
-from steelyard.environments.arriving import Arriving
+from steelyard.environments.pending import Arriving
 from steelyard.errors import ResumableError
 from steelyard.files import json_lines, paths, within
 from steelyard.inputs.case_inputs import CaseInputs, recipe

@@ -14,6 +14,7 @@ from steelyard.plan.cells import Cells, memory_bytes, overrides
 from steelyard.plan.protocols import Protocol
 from steelyard.plan.run_plan import FrameworkFacts, Group, Skipped
 from steelyard.plan.traffic import traffic
+from steelyard.statistics import metrics
 from steelyard_worker.case import INFERENCE, NO_OPTIMIZER, TRAINING, Case, Optimizer, Settings
 
 TASKS = (TRAINING, INFERENCE)
@@ -186,6 +187,10 @@ def _commons(cells: Cells, known: dict[str, Workload]) -> Iterator[Common]:
                 final = replace(final, data={})
             final = _limited(final, samples, f"{workload.name}:{preset.name}") if samples else final
             named(dict.fromkeys(TASKS), task, f"There is no task '{task}'.")
+            if cells.thresholds and workload.metric == metrics.NONE:
+                raise UserError(
+                    f'{workload.name} has no metric (metric = "none" in its spec.toml), so it reaches no threshold.'
+                )
             trains = task == TRAINING
             rule = (optimizer or final.optimizer) if trains else ""
             yield Common(

@@ -1,6 +1,6 @@
 """Read a trial folder as one Trial. Its files may have been damaged or altered, so everything in them is checked."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -34,6 +34,7 @@ from steelyard.results.events import (
     checked,
 )
 from steelyard.statistics import metrics
+from steelyard.statistics.sentences import listed
 from steelyard_worker import protocol, records, tensors
 from steelyard_worker.case import INFERENCE, TRAINING
 from steelyard_worker.job_kinds import KINDS, MEASURE
@@ -308,8 +309,10 @@ def replay(folder: Path, job: Job, events: Iterable[dict[str, Any]]) -> Trial:
             case Block() as block:
                 blocks.append(block)
             case Evaluated(steps, samples, elapsed_ns, epoch):
-                scores = _scores(job.metric, protocol.predictions_folder(folder, epoch)) if samples else {}
+                predictions = tensors.read(protocol.predictions_folder(folder, epoch)) if samples else {}
+                scores, reason = _scores(job.metric, predictions) if samples else ({}, "")
                 evaluations.append(Evaluation(steps, scores, elapsed_ns, epoch))
+                warnings += [{"name": protocol.NOT_SCORED, "reason": reason}] if reason else []
             case Shapes() as shapes:
                 found["shapes"][shapes.epoch] = shapes
             case Outputs(batch, fingerprints):
@@ -354,11 +357,12 @@ def replay(folder: Path, job: Job, events: Iterable[dict[str, Any]]) -> Trial:
     )
 
 
-def _scores(metric: str, folder: Path) -> dict[str, float]:
-    """Score the predictions in a folder; ValueError: they cannot be scored."""
-    predictions = tensors.read(folder)
+def _scores(metric: str, predictions: Mapping[str, np.ndarray[Any, Any]]) -> tuple[dict[str, float], str]:
+    """Return the scores of predictions, or none and why: the times of the trial count all the same."""
+    lacking = [name for name in metrics.NEEDED.get(metric, ()) if name not in predictions]
+    if lacking:
+        return {}, f"there is no array {listed([repr(name) for name in lacking])}"
     try:
-        return metrics.score(metric, predictions)
+        return metrics.score(metric, predictions), ""
     except Exception as error:  # the libraries of the metrics raise all kinds of errors if arrays do not match
-        message = f"{folder.name} cannot be scored ({error})"
-        raise ValueError(message) from None
+        return {}, f"{type(error).__name__}: {' '.join(str(error).split())}"

@@ -51,7 +51,7 @@ class Options:
 
 @dataclass(frozen=True)
 class SeededOptions(Options):
-    """The options of forms whose preparation is partly random."""
+    """The options of forms whose preparation is partly random, such as the choice of the test samples."""
 
     seed: int = 0
 
@@ -202,9 +202,43 @@ class LanguageOptions(SeededOptions):
         ]
 
 
+CHARACTERS, BYTES = "characters", "bytes"
+
+
+@dataclass(frozen=True)
+class RunningTextOptions(Options):
+    """Samples for the prediction of the next token: `length` tokens, and the same text one token later.
+
+    tokenizer: "characters", "bytes" of UTF-8, or the name of a file of the library `tokenizers` (JSON) beside the text.
+    vocabulary: ids are below it. Characters are numbered from 1 by how often the training text has them; 0 stands for those that
+    it lacks, and for the rarest where there are more than `vocabulary` allows. tokens, targets: the names of the two inputs.
+    """
+
+    length: int = _at_least(1, 64)
+    vocabulary: int = _at_least(2, 256, "an unknown character and another one")
+    tokenizer: str = CHARACTERS
+    tokens: str = "tokens"
+    targets: str = "targets"
+
+    @property
+    def tokenizer_file(self) -> str:
+        """The name of the file beside the text that cuts it into tokens; empty if none does."""
+        return "" if self.tokenizer in (CHARACTERS, BYTES) else self.tokenizer
+
+    def checks(self) -> Checks:
+        return [
+            (self.tokenizer == BYTES and self.vocabulary < 256, "vocabulary must be at least 256 for bytes."),
+            (
+                bool(self.tokenizer_file) and not self.tokenizer_file.endswith(".json"),
+                f"tokenizer is '{self.tokenizer}'; it must be '{CHARACTERS}', '{BYTES}' or the name of a .json file.",
+            ),
+            (self.tokens == self.targets or not (self.tokens and self.targets), "tokens and targets need two names."),
+        ]
+
+
 OPTIONS_OF_FORM: dict[str, type[Options]] = {
     "image": ImageOptions, "text": TextOptions, "speech": SpeechOptions, "pairs": PairOptions, "clips": ClipOptions,
-    "language": LanguageOptions,
+    "language": LanguageOptions, "arrays": SeededOptions, "running": RunningTextOptions, "code": SeededOptions,
 }  # fmt: skip
 
 
