@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from environment_doubles import Events, FakeUv
 
-from steelyard.environments import ensure, external, interpreter, uv, verification
+from steelyard.environments import ensure, external, interpreter, interpreter_cache, uv, verification
 from steelyard.environments.interpreter import InterpreterInfo
 from steelyard.environments.lock import parse_lock
 from steelyard.environments.spec import EnvironmentSpec
