@@ -245,8 +245,7 @@ def duration_or_dash(nanoseconds: float | None) -> Formatted:
 
 def memory(contender: Contender) -> Formatted:
     """Return the peak memory: of the device if the framework reports it, otherwise of the process."""
-    size = contender.peak_device_bytes or contender.peak_resident_bytes
-    return Formatted(quantity_text("bytes", size) if size else NO_VALUE)
+    return Formatted(quantity_text("bytes", contender.peak_bytes) if contender.peak_bytes else NO_VALUE)
 
 
 def largest_batch(contender: Contender) -> Formatted:

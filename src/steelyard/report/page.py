@@ -56,7 +56,9 @@ def render(view: View) -> str:
     """Return the page of a run."""
     style, host = styles(view.comparisons), dict(view.record.host)
     known = replace(view.record, command=addresses.command(view.record.command))
-    workloads = [workload_parts.workload(comparison, style, view.comparisons) for comparison in view.comparisons]
+    workloads = [
+        workload_parts.workload(comparison, style, view.comparisons, view.name) for comparison in view.comparisons
+    ]
     machine = stability.machine(view)
     figures = [figure for workload in workloads for figure in workload.all_figures] + ([machine] if machine else [])
     tasks, tables = (

@@ -14,6 +14,8 @@ from steelyard.analysis import (
     asynchronous_ranks,
     formatting,
     graphs,
+    job_length,
+    machine_limits,
     published,
     setting_effects,
     shares,
@@ -22,7 +24,7 @@ from steelyard.analysis import (
 )
 from steelyard.analysis.model import Comparison, Contender, View, location_of
 from steelyard.profiles.quantities import QUANTITIES as PROFILED
-from steelyard.report import ceiling, columns, communication, job_length, scaling_table, terminal_blocks, workload_parts
+from steelyard.report import columns, communication, scaling_table, terminal_blocks, workload_parts
 from steelyard.report.columns import Column
 from steelyard.report.sections import OF_COMPARISON
 from steelyard.report.sections.subject import Subject
@@ -49,17 +51,6 @@ def show(found: View, as_json: bool = False) -> None:
     print_view(Console(highlight=False), found)
 
 
-def _print_shares(console: Console, comparison: Comparison) -> None:
-    """Print the profiles in single numbers, if there are any."""
-    if found := shares.section(comparison):
-        console.print()
-        console.print(Text("Profiled steps in numbers", style="bold"))
-        table = Table(*found.headings, box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
-        for row in found.rows:
-            table.add_row(*map(Text, row))
-        console.print(table)
-
-
 def print_view(console: Console, view: View) -> None:
     """Print tables, verdicts and warnings."""
     if view.quantity is not STEP_TIME:
@@ -67,7 +58,7 @@ def print_view(console: Console, view: View) -> None:
             f"\n{formatting.basis(in_task(view.quantity, view.task))} {fill(formatting.RULE, view.task)}", markup=False
         )
     for comparison in view.comparisons:
-        _print_comparison(console, comparison, view.comparisons)
+        _print_comparison(console, Subject(comparison, view.comparisons, styles([comparison]), view.name))
     if tried := tuned.sentence(view):
         console.print(Text(tried))
     for each in view.missing:
@@ -104,7 +95,8 @@ def _print_published(console: Console, found: published.Section) -> None:
         console.print(Text(found.dispatch, "yellow"))
 
 
-def _print_comparison(console: Console, comparison: Comparison, among: Sequence[Comparison]) -> None:
+def _print_comparison(console: Console, subject: Subject) -> None:
+    comparison, among = subject.comparison, subject.among
     console.print()
     title = Text(f"{comparison.title}, {comparison.group}", style="bold")
     console.rule(title, align="left", characters="─", style="dim")
@@ -119,15 +111,12 @@ def _print_comparison(console: Console, comparison: Comparison, among: Sequence[
         console.print(Text.assemble((headline, "bold"), f" {verdict}" if verdict else ""))
         if comparison.advice[source]:
             console.print(Text(comparison.advice[source]))
-    if (found := ceiling.section(comparison, styles([comparison]))) and found.headline:
-        console.print(Text(found.headline))
-    if length := job_length.section(comparison, styles([comparison])):
-        console.print(Text(length.sentence))
+    terminal_blocks.show(console, OF_COMPARISON["machine limits"](subject))
+    terminal_blocks.show(console, OF_COMPARISON["job length"](subject))
     _print_ranks(console, comparison, among)
     _print_exchanges(console, comparison)
-    subject = Subject(comparison, among, styles([comparison]))
     terminal_blocks.show(console, OF_COMPARISON["setting effects"](subject))
-    _print_shares(console, comparison)
+    terminal_blocks.show(console, OF_COMPARISON["where the time goes"](subject))
     _print_trainings(console, comparison)
     terminal_blocks.show(console, OF_COMPARISON["learning"](subject))
     remarks = [
@@ -301,43 +290,14 @@ def _comparison(comparison: Comparison, among: Sequence[Comparison]) -> dict[str
             source: [_verdict(comparison, verdict) for verdict in ranking.verdicts]
             for source, ranking in rankings.items()
         },
-        "limits": _limits(comparison),
-        "job_length": length_of_job(comparison),
+        "limits": machine_limits.as_dict(comparison),
+        "job_length": job_length.as_dict(comparison, named),
         "contenders": [_contender(comparison, contender) for contender in comparison.contenders],
         "skipped": [asdict(each) for each in comparison.skipped],
         **({"ranks": scaling_table.as_dict(spread, named)} if spread else {}),
         **({"communication": communication.as_dict(exchanges, named)} if exchanges else {}),
         **({"setting_effects": effects} if (effects := setting_effects.as_dict(comparison, named)) else {}),
     }
-
-
-def _limits(comparison: Comparison) -> dict[str, Any] | None:
-    """Return the needs of a step, the machine's limits per second, and the limit that bounds the network; None if unknown."""
-    found = ceiling.section(comparison, styles([comparison]))
-    if not (found and found.limits):
-        return None
-    return {
-        "headline": found.headline, "sentences": found.sentences, **asdict(found.limits),
-        **_picked(found.limits, "intensity", "roof_flops", "bound"),
-    }  # fmt: skip
-
-
-def length_of_job(comparison: Comparison) -> dict[str, Any] | None:
-    """Return which contender finishes first from which number of steps on, and the break-even points; None if unknown."""
-    found = job_length.section(comparison, styles([comparison]))
-    if not found:
-        return None
-    return {
-        "sentence": found.sentence,
-        "first": [{"from_steps": steps, "case": case_name(comparison, each)} for steps, each in found.first],
-        "pairs": [
-            {
-                "later": case_name(comparison, pair.later), "sooner": case_name(comparison, pair.sooner),
-                "break_even": asdict(pair.found) if pair.found else None,
-            }
-            for pair in found.pairs
-        ],
-    }  # fmt: skip
 
 
 def case_name(comparison: Comparison, contender: Contender) -> str:
