@@ -9,7 +9,7 @@ from steelyard.results import utilisation
 from steelyard.statistics.roofline import ARITHMETIC, CACHE, MEMORY, Limits
 from steelyard.statistics.sentences import in_text, listed, percent
 from steelyard.wording.notation import prefixed, significant
-from steelyard.wording.task_words import fill
+from steelyard.wording.task_words import capitalised, fill
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -129,7 +129,7 @@ def _work(limits: Limits, comparison: Comparison) -> str:
     step, threads = fill("{a_step}", comparison.task), comparison.threads
     with_threads = f"{threads} {'thread' if threads == 1 else 'threads'}"
     return (
-        f"{step[:1].upper()}{step[1:]} computes {prefixed(limits.flops)}FLOP and must move at least "
+        f"{capitalised(step)} computes {prefixed(limits.flops)}FLOP and must move at least "
         f"{prefixed(limits.least_bytes)}B between memory and processor: at most {significant(limits.intensity)} operations per "
         f"byte. With {with_threads} this machine reached {prefixed(limits.peak_flops)}FLOP/s in a matrix product and "
         f"{prefixed(limits.bandwidth)}B/s from memory, so the memory is the lower limit below {significant(limits.bend)} "

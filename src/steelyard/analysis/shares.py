@@ -2,11 +2,11 @@
 
 import math
 
-from steelyard.analysis.formatting import NO_VALUE, Formatted
 from steelyard.analysis.model import Comparison, Contender
 from steelyard.profiles.quantities import RATE, SHARE, ProfileQuantity
 from steelyard.statistics.intervals import Level, level_interval
 from steelyard.wording import notation
+from steelyard.wording.formatted import NO_VALUE, Formatted
 
 ONE_PROCESS = "[one process]"
 ALONE = (

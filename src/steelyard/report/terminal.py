@@ -14,6 +14,7 @@ from steelyard.analysis import (
     asynchronous_ranks,
     formatting,
     graphs,
+    headlines,
     job_length,
     machine_limits,
     published,
@@ -34,6 +35,7 @@ from steelyard.results.learning import courses
 from steelyard.results.quantities import OF_PHASES, PROCESS, STEP_TIME, in_task
 from steelyard.results.repeated import Repeated
 from steelyard.statistics.verdicts import Verdict
+from steelyard.wording import formatted
 from steelyard.wording.task_words import fill
 
 COLOURS = {"certified": "green", "rejected": "bold red", "none": "yellow"}
@@ -55,7 +57,7 @@ def print_view(console: Console, view: View) -> None:
     """Print tables, verdicts and warnings."""
     if view.quantity is not STEP_TIME:
         console.print(
-            f"\n{formatting.basis(in_task(view.quantity, view.task))} {fill(formatting.RULE, view.task)}", markup=False
+            f"\n{headlines.basis(in_task(view.quantity, view.task))} {fill(headlines.RULE, view.task)}", markup=False
         )
     for comparison in view.comparisons:
         _print_comparison(console, Subject(comparison, view.comparisons, styles([comparison]), view.name))
@@ -80,7 +82,7 @@ def _print_published(console: Console, found: published.Section) -> None:
     for quantity, cells in (each for each in rows if each[1].is_measured):
         where = cells.network if quantity == STEP_TIME.name else f"{cells.network}, {quantity}"
         ratio = Text.assemble(cells.ratio.value, "\n", (cells.ratio.interval, "dim"))
-        judgement = Text(cells.judgement or formatting.NO_VALUE, JUDGEMENTS.get(cells.judgement, "dim"))
+        judgement = Text(cells.judgement or formatted.NO_VALUE, JUDGEMENTS.get(cells.judgement, "dim"))
         about = f"{where}\nhere: {cells.setting}"
         if cells.differences and found.names_differences:
             about += f"\ndiffers: {cells.differences}"
@@ -100,14 +102,14 @@ def _print_comparison(console: Console, subject: Subject) -> None:
     console.print()
     title = Text(f"{comparison.title}, {comparison.group}", style="bold")
     console.rule(title, align="left", characters="─", style="dim")
-    console.print(Text(formatting.describe(comparison), style="dim"))
+    console.print(Text(headlines.describe(comparison), style="dim"))
     for source in comparison.rankings:
         console.print()
-        console.print(Text(formatting.heading(comparison, source), style="bold"))
+        console.print(Text(headlines.heading(comparison, source), style="bold"))
         measured = [each for each in comparison.contenders if source in each.standings]
         shown = columns.shown(comparison.quantity, comparison.task, console.width)
         console.print(_table(measured, comparison, source, shown))
-        headline, verdict = formatting.headline(comparison, source), formatting.below_headline(comparison, source)
+        headline, verdict = headlines.headline(comparison, source), headlines.below_headline(comparison, source)
         console.print(Text.assemble((headline, "bold"), f" {verdict}" if verdict else ""))
         if comparison.advice[source]:
             console.print(Text(comparison.advice[source]))
@@ -161,7 +163,7 @@ def _print_trainings(console: Console, comparison: Comparison) -> None:
     trained = [each for each in comparison.contenders if each.trains_epochs]
     if trained:
         console.print()
-        console.print(Text(formatting.EPOCHS, style="bold"))
+        console.print(Text(headlines.EPOCHS, style="bold"))
         shown = [each for each in columns.of_epochs(trained[0].case) if console.width >= each.width]
         console.print(_table(trained, comparison, "", shown))
 
@@ -234,7 +236,7 @@ def as_dict(view: View) -> dict[str, Any]:
         found["published"] = [_published(each) for each in view.published]
     if quantity is not STEP_TIME:
         facts = _picked(quantity, "name", "unit", "more_is_better")
-        found["quantity"] = {**facts, "decision": fill(formatting.RULE, view.task)}
+        found["quantity"] = {**facts, "decision": fill(headlines.RULE, view.task)}
     plain: dict[str, Any] = finite(found)
     return plain
 
@@ -283,8 +285,8 @@ def _comparison(comparison: Comparison, among: Sequence[Comparison]) -> dict[str
 
     return {
         **_picked(comparison, "group", "title", "task", "batch", "unit", "primary", "reused"),
-        "headlines": {source: formatting.headline(comparison, source) for source in rankings},
-        "sentences": {source: formatting.verdict(comparison, source) for source in rankings},
+        "headlines": {source: headlines.headline(comparison, source) for source in rankings},
+        "sentences": {source: headlines.verdict(comparison, source) for source in rankings},
         "advice": comparison.advice,
         "verdicts": {
             source: [_verdict(comparison, verdict) for verdict in ranking.verdicts]

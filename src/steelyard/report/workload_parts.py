@@ -4,8 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from steelyard.analysis import formatting, setting_effects, trainings
-from steelyard.analysis.formatting import Formatted
+from steelyard.analysis import headlines, setting_effects, trainings
 from steelyard.analysis.learning_curves import learning
 from steelyard.analysis.model import Comparison, Contender
 from steelyard.analysis.summaries import Summary, summary
@@ -27,6 +26,7 @@ from steelyard.report.plots import (
 from steelyard.report.sections import OF_COMPARISON
 from steelyard.report.sections.subject import Subject
 from steelyard.report.styles import Style
+from steelyard.wording.formatted import Formatted
 
 Row = tuple[Contender, Style, list[tuple[Column, Formatted]]]
 
@@ -115,8 +115,8 @@ def workload(
     answers += setting_effects.in_short(comparison)
     return Workload(
         comparison, summary(comparison, all_of_run, curves, verdict.headline, verdict.clauses, verdict.advice, answers),
-        verdict, list(inputs.values()), _table(formatting.EPOCHS, trained, columns, comparison, styles),
-        _table(formatting.PHASES, known, of_phases(comparison.task), comparison, styles),
+        verdict, list(inputs.values()), _table(headlines.EPOCHS, trained, columns, comparison, styles),
+        _table(headlines.PHASES, known, of_phases(comparison.task), comparison, styles),
         shown, missing(comparison),
         exchange.rows(comparison), {name: within(make(subject), ON_PAGE) for name, make in OF_COMPARISON.items()}, spread,
         _of_ranks(scaling_table.HEADING, spread, comparison, styles), exchange_of_ranks,
@@ -169,7 +169,7 @@ def _input(comparison: Comparison, source: str, styles: dict[str, Style]) -> Inp
         (each, styles[each.variant], [(column, column.format(comparison, each, source)) for column in shown])
         for each in measured
     ]
-    clauses = [clause.rstrip(".") for clause in formatting.below_headline(comparison, source).split("; ") if clause]
+    clauses = [clause.rstrip(".") for clause in headlines.below_headline(comparison, source).split("; ") if clause]
     plot = forest.figure(comparison, source, styles)
-    headline, advice = formatting.headline(comparison, source), comparison.advice[source]
-    return Input(formatting.heading(comparison, source), headline, clauses, advice, rows, plot)
+    headline, advice = headlines.headline(comparison, source), comparison.advice[source]
+    return Input(headlines.heading(comparison, source), headline, clauses, advice, rows, plot)

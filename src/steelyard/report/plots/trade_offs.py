@@ -9,7 +9,7 @@ from steelyard.report import figures
 from steelyard.report.figures import Figure
 from steelyard.report.plots import forest
 from steelyard.wording.notation import quantity_text
-from steelyard.wording.task_words import fill
+from steelyard.wording.task_words import capitalised, fill
 
 if TYPE_CHECKING:
     from steelyard.analysis.model import Comparison, Contender
@@ -35,7 +35,7 @@ def figure(comparison: Comparison, known: TradeOff, styles: Styles) -> Figure:
     )
     across, up = known.across.thing, known.up.thing
     caption = CAPTION + (fill(START, comparison.task) if up == trade_offs.START else "")
-    title = f"{across[:1].upper()}{across[1:]} against {up}"
+    title = f"{capitalised(across)} against {up}"
     return Figure(f"trade-off/{comparison.group}/{known.up.unit}", title, caption, points, layout)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from steelyard.analysis.formatting import SHORT_INPUTS
+from steelyard.analysis.headlines import SHORT_INPUTS
 from steelyard.analysis.job_length import job_length
 from steelyard.report.blocks import Panel, Plots, aside, finding, line, plain_table
 from steelyard.report.plots import job_times

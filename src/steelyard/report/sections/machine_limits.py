@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from steelyard.analysis.formatting import NO_VALUE, SHORT_INPUTS, share_text
+from steelyard.analysis.headlines import SHORT_INPUTS
 from steelyard.analysis.machine_limits import machine_limits
 from steelyard.report.blocks import Panel, Plots, aside, finding, helps, line, plain_table
 from steelyard.report.plots import roofline
 from steelyard.statistics.sentences import percent
+from steelyard.wording.formatted import NO_VALUE, share_text
 from steelyard.wording.notation import significant
 from steelyard.wording.task_words import fill
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from steelyard.analysis.formatting import NO_VALUE, probability
 from steelyard.analysis.recommendation import recommendation
 from steelyard.report.blocks import ON_TERMINAL, Panel, Paragraph, Plots, Reasons, Role, aside, plain_table
 from steelyard.report.plots import trade_offs
+from steelyard.wording.formatted import NO_VALUE, probability
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from steelyard.analysis import shares
-from steelyard.analysis.formatting import NO_VALUE
 from steelyard.analysis.where_time_goes import traces, where_time_goes
 from steelyard.profiles.classes import HELP, UNATTRIBUTED
 from steelyard.profiles.quantities import QUANTITIES
@@ -27,6 +26,7 @@ from steelyard.report.blocks import (
 )
 from steelyard.report.plots import waterfalls
 from steelyard.wording import notation
+from steelyard.wording.formatted import NO_VALUE
 from steelyard.wording.task_words import fill
 
 if TYPE_CHECKING:
