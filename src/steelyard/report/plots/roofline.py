@@ -29,10 +29,8 @@ MARGIN = 8.0
 """The horizontal axis goes beyond its outermost points by this factor."""
 
 
-def figure(comparison: Comparison, points: Sequence[Point], styles: Styles) -> Figure | None:
-    """Return the roofline: the limit as a line, and a point for each contender; None without any point."""
-    if not points:
-        return None
+def figure(comparison: Comparison, points: Sequence[Point], styles: Styles) -> Figure:
+    """Return the roofline: the limit as a line, and a point for each contender, of which there is one at least."""
     one = points[0].limits
     places = [one.bend, *(point.limits.intensity for point in points)]
     low, high = min(places) / MARGIN, max(places) * MARGIN

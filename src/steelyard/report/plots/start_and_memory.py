@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from steelyard.analysis import start_and_memory
 from steelyard.report import figures
 from steelyard.report.figures import Figure
 from steelyard.wording import notation
@@ -36,9 +35,8 @@ OF_RANKS = " Of several ranks, it is the sum over all of them."
 LARGEST = " Each bar is the largest of all rounds; the table has their mean."
 
 
-def figures_of(comparison: Comparison, styles: Styles) -> list[Figure]:
+def figures_of(comparison: Comparison, known: StartAndMemory, styles: Styles) -> list[Figure]:
     """Return the plots of what was recorded: the start, and peak memory."""
-    known = start_and_memory.start_and_memory(comparison)
     start = [_start(comparison, known.started)] if known.started else []
     return start + ([_memory(comparison, known, styles)] if known.sized else [])
 

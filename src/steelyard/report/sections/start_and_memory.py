@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from steelyard.report.blocks import Plots
-from steelyard.report.plots import start_and_memory
+from steelyard.analysis.start_and_memory import start_and_memory
+from steelyard.report.blocks import OnDemand, Plots
+from steelyard.report.plots import start_and_memory as plots
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,5 +17,8 @@ if TYPE_CHECKING:
 
 def blocks(subject: Subject) -> Sequence[Block]:
     """Return the section; nothing where neither was recorded."""
-    plots = start_and_memory.figures_of(subject.comparison, subject.styles)
-    return [Plots(plots)] if plots else []
+    comparison = subject.comparison
+    known = start_and_memory(comparison)
+    if not (known.started or known.sized):
+        return []
+    return [Plots(OnDemand(lambda: plots.figures_of(comparison, known, subject.styles)))]

@@ -15,6 +15,7 @@ from steelyard.report.blocks import (
     Code,
     Facts,
     Fold,
+    OnDemand,
     Panel,
     Paragraph,
     Plots,
@@ -87,7 +88,7 @@ def _on_page(known: WhereTimeGoes, subject: Subject) -> Iterator[Block]:
         yield from _numbers(comparison)
     if known.compared:
         first = known.profiled[0]
-        yield Plots([waterfalls.figure(comparison, first, each) for each in known.compared])
+        yield Plots(OnDemand(lambda: [waterfalls.figure(comparison, first, each) for each in known.compared]))
     if kernels := known.kernels:
         cells = [(each.contender.title, each.primitive, each.kernel, f"{each.share:.0%}") for each in kernels]
         yield Fold(KERNELS, [aside(KERNELS_CAPTION), plain_table(comparison.title, KERNELS, KERNEL_HEADINGS, cells)])
