@@ -6,7 +6,7 @@ In texts with `terms`, the page marks explained terms, intervals in brackets and
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
@@ -159,28 +159,18 @@ def plain_table(
     return Table(title, caption, tuple(map(Column, headings)), made, media=media)
 
 
-class OnDemand:
-    """Figures that are made when they are first read. A terminal does not read them."""
-
-    def __init__(self, make: Callable[[], Iterable[Figure]]) -> None:
-        self._make = make
-
-    def __iter__(self) -> Iterator[Figure]:
-        """Return the figures in their order."""
-        return iter(self._figures)
-
-    @cached_property
-    def _figures(self) -> list[Figure]:
-        return list(self._make())
-
-
 @dataclass(frozen=True)
 class Plots(Block):
-    """Plots beside each other, where there is room."""
+    """Plots beside each other, where there is room. `drawn`: the plots, or what draws them once they are shown."""
 
     kind: ClassVar = "plots"
-    figures: Iterable[Figure]
+    drawn: Sequence[Figure] | Callable[[], Sequence[Figure]]
     media: frozenset[Medium] = field(default=ON_SCREEN, kw_only=True)
+
+    @cached_property
+    def figures(self) -> Sequence[Figure]:
+        """The plots."""
+        return self.drawn() if callable(self.drawn) else self.drawn
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from steelyard.analysis.headlines import SHORT_INPUTS
 from steelyard.analysis.job_length import job_length
-from steelyard.report.blocks import OnDemand, Panel, Plots, aside, finding, line, plain_table
+from steelyard.report.blocks import Panel, Plots, aside, finding, line, plain_table
 from steelyard.report.plots import job_times
 from steelyard.wording.task_words import fill
 
@@ -44,7 +44,7 @@ def _on_page(known: JobLength, subject: Subject) -> Iterator[Block]:
     if known.pairs:
         rows = [(pair.later.title, pair.sooner.title, pair.after) for pair in known.pairs]
         yield plain_table(comparison.title, PAID, HEADINGS, rows)
-    yield Plots(OnDemand(lambda: [job_times.figure(comparison, known, subject.styles)]))
+    yield Plots(lambda: [job_times.figure(comparison, known, subject.styles)])
 
 
 def _caption(known: JobLength, comparison: Comparison) -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from steelyard.analysis import trainings
 from steelyard.analysis.learning_curves import learning
-from steelyard.report.blocks import ON_TERMINAL, OnDemand, Panel, Plots, Strong, aside, line, plain_table
+from steelyard.report.blocks import ON_TERMINAL, Panel, Plots, Strong, aside, line, plain_table
 from steelyard.report.plots import learning_curves
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def _on_page(found: Learning, subject: Subject) -> Iterator[Block]:
         yield aside(f"{READING}{MEAN if len(found.headings) > 1 else ''}. {found.note}")
         signs = [styles[row.variant] for row in found.rows]
         yield plain_table(comparison.title, THRESHOLDS, *_table("contender", found), signs=signs)
-    yield Plots(OnDemand(lambda: learning_curves.figures_of(found, styles)))
+    yield Plots(lambda: learning_curves.figures_of(found, styles))
 
 
 def _on_terminal(found: Learning) -> Iterator[Block]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from steelyard.analysis.headlines import SHORT_INPUTS
 from steelyard.analysis.machine_limits import machine_limits
-from steelyard.report.blocks import OnDemand, Panel, Plots, aside, finding, helps, line, plain_table
+from steelyard.report.blocks import Panel, Plots, aside, finding, helps, line, plain_table
 from steelyard.report.plots import roofline
 from steelyard.statistics.sentences import percent
 from steelyard.wording.formatted import NO_VALUE, share_text
@@ -42,7 +42,7 @@ def _on_page(known: MachineLimits, subject: Subject) -> Iterator[Block]:
     yield aside(_caption(known, comparison), *helps(explained, end=""))
     yield plain_table(comparison.title, HEADING, *table(known))
     if known.points:
-        yield Plots(OnDemand(lambda: [roofline.figure(comparison, known.points, subject.styles)]))
+        yield Plots(lambda: [roofline.figure(comparison, known.points, subject.styles)])
 
 
 def table(known: MachineLimits) -> tuple[list[str], list[list[str]]]:

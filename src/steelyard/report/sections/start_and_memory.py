@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from steelyard.analysis.start_and_memory import start_and_memory
-from steelyard.report.blocks import OnDemand, Plots
+from steelyard.report.blocks import Plots
 from steelyard.report.plots import start_and_memory as plots
 
 if TYPE_CHECKING:
@@ -21,4 +21,4 @@ def blocks(subject: Subject) -> Sequence[Block]:
     known = start_and_memory(comparison)
     if not (known.started or known.sized):
         return []
-    return [Plots(OnDemand(lambda: plots.figures_of(comparison, known, subject.styles)))]
+    return [Plots(lambda: plots.figures_of(comparison, known, subject.styles))]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from steelyard.analysis.recommendation import recommendation
-from steelyard.report.blocks import ON_TERMINAL, OnDemand, Panel, Paragraph, Plots, Reasons, Role, aside, plain_table
+from steelyard.report.blocks import ON_TERMINAL, Panel, Paragraph, Plots, Reasons, Role, aside, plain_table
 from steelyard.report.plots import trade_offs
 from steelyard.wording.formatted import NO_VALUE, probability
 
@@ -43,9 +43,7 @@ def _on_page(known: Recommendation, subject: Subject) -> Iterator[Block]:
     for each in known.trade_offs:
         yield Paragraph((each.sentence,), Role.FINDING)
     if known.trade_offs:
-        yield Plots(
-            OnDemand(lambda: [trade_offs.figure(comparison, each, subject.styles) for each in known.trade_offs])
-        )
+        yield Plots(lambda: [trade_offs.figure(comparison, each, subject.styles) for each in known.trade_offs])
 
 
 def advice(known: Recommendation) -> list[Block]:

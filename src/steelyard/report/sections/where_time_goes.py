@@ -4,18 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from steelyard.analysis import shares
 from steelyard.analysis.where_time_goes import traces, where_time_goes
 from steelyard.profiles.classes import HELP, UNATTRIBUTED
-from steelyard.profiles.quantities import QUANTITIES
 from steelyard.report.blocks import (
     ON_SCREEN,
-    ON_TERMINAL,
     Bullets,
     Code,
-    Facts,
     Fold,
-    OnDemand,
     Panel,
     Paragraph,
     Plots,
@@ -26,6 +21,7 @@ from steelyard.report.blocks import (
     plain_table,
 )
 from steelyard.report.plots import waterfalls
+from steelyard.report.sections import profile_numbers
 from steelyard.wording import notation
 from steelyard.wording.formatted import NO_VALUE
 from steelyard.wording.task_words import fill
@@ -33,23 +29,18 @@ from steelyard.wording.task_words import fill
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from steelyard.analysis.model import Comparison
     from steelyard.analysis.where_time_goes import Profiled, WhereTimeGoes
     from steelyard.profiles.breakdown import Breakdown
     from steelyard.report.blocks import Block
     from steelyard.report.sections.subject import Subject
 
 HEADING = "Where the time goes"
-NUMBERS = "Profiled steps in numbers"
 KERNELS = "Kernels that oneDNN chose"
 TRACES = "Traces, in the folder of the run"
 CAPTION = (
     "Time of one {step} by class of operations, from the profiler of each framework, in a process of its own that is in no "
     "verdict. The classes of a contender add up to its profiled {step}. Where operations of several threads overlap, each counts "
     "by its share."
-)
-NUMBERS_CAPTION = (
-    "Each value is the mean over the profiled processes, with its 95 % confidence interval. One process has none."
 )
 KERNELS_CAPTION = (
     "oneDNN is the library that computes convolutions, matrix products and the like for several frameworks. Its log, where "
@@ -66,7 +57,7 @@ def blocks(subject: Subject) -> Sequence[Block]:
     known = where_time_goes(comparison)
     if not known:
         return _how_to(subject)
-    return [Panel(HEADING, list(_on_page(known, subject))), *_numbers_on_terminal(comparison)]
+    return [Panel(HEADING, list(_on_page(known, subject))), *profile_numbers.on_terminal(comparison)]
 
 
 def _how_to(subject: Subject) -> list[Block]:
@@ -85,10 +76,10 @@ def _on_page(known: WhereTimeGoes, subject: Subject) -> Iterator[Block]:
         explanations = helps([(kind, HELP[kind]) for kind in known.classes if kind in HELP])
         yield aside(fill(CAPTION, comparison.task), *explanations)
         yield plain_table(comparison.title, HEADING, headings(known), rows(known, comparison.task))
-        yield from _numbers(comparison)
+        yield from profile_numbers.on_page(comparison)
     if known.compared:
         first = known.profiled[0]
-        yield Plots(OnDemand(lambda: [waterfalls.figure(comparison, first, each) for each in known.compared]))
+        yield Plots(lambda: [waterfalls.figure(comparison, first, each) for each in known.compared])
     if kernels := known.kernels:
         cells = [(each.contender.title, each.primitive, each.kernel, f"{each.share:.0%}") for each in kernels]
         yield Fold(KERNELS, [aside(KERNELS_CAPTION), plain_table(comparison.title, KERNELS, KERNEL_HEADINGS, cells)])
@@ -124,37 +115,3 @@ def _share(breakdown: Breakdown, kind: str) -> str:
 def _measured(profiled: Profiled) -> str:
     """Return the step time that verdicts use, on the profiled input."""
     return notation.duration(profiled.speed.location.value_ns) if profiled.speed else NO_VALUE
-
-
-def _numbers(comparison: Comparison) -> Iterator[Block]:
-    """Yield the profiles in single numbers, as the page shows them; nothing without any."""
-    if table := number_rows(comparison):
-        yield aside(NUMBERS_CAPTION)
-        yield plain_table(comparison.title, NUMBERS, number_headings(comparison), table)
-        facts = Facts([(each.name, each.help) for each in QUANTITIES.values()])
-        yield Fold("How each number is read", [facts])
-
-
-def _numbers_on_terminal(comparison: Comparison) -> list[Block]:
-    table = number_rows(comparison)
-    if not table:
-        return []
-    shown = plain_table("", "", number_headings(comparison), table, media=ON_TERMINAL)
-    return [Panel(NUMBERS, [shown], media=ON_TERMINAL)]
-
-
-def number_headings(comparison: Comparison) -> list[str]:
-    """Return the headings of the table of numbers: a column for each contender that has profiles."""
-    return ["", *(each.title for each in comparison.contenders if each.profiles)]
-
-
-def number_rows(comparison: Comparison) -> list[list[str]]:
-    """Return the rows of the table of numbers: a quantity of profiles in each; empty where no contender was profiled."""
-    profiled = [each for each in comparison.contenders if each.profiles]
-    if not profiled:
-        return []
-    values = [
-        [quantity.name, *(str(shares.formatted(quantity, shares.level(quantity, each))) for each in profiled)]
-        for quantity in QUANTITIES.values()
-    ]
-    return [*values, ["profiled processes", *(str(len(each.profiles)) for each in profiled)]]
