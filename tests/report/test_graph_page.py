@@ -11,10 +11,11 @@ from recorded import Script, view_of, write_run
 from recorded_trials import write_graph
 
 from steelyard import report
-from steelyard.analysis import graphs, terminal
+from steelyard.analysis import graphs
 from steelyard.plan import resolve
 from steelyard.plan.options import Options
 from steelyard.profiles.graphs import Counted
+from steelyard.report import terminal
 from steelyard.results.events import GraphStage
 
 RULES = [
