@@ -122,5 +122,5 @@ def test_rounds_that_one_contender_did_not_run_count_for_none(tmp_path):
 
 def test_the_caption_names_the_input(folder):
     (comparison,) = view_of(folder).comparisons
-    panel, _ = blocks(Subject(comparison, [comparison], styles([comparison]), "run"))
+    panel, _ = blocks(Subject(comparison, [comparison], styles([comparison])))
     assert any("on the own input pipeline." in str(part) for part in panel.blocks)
