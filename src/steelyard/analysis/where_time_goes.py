@@ -24,6 +24,8 @@ UNLIKE = 1.25
 """If a step without the profiler is farther than this from the measured interval, something disturbed one of the two."""
 # Kernels below this share of oneDNN's time are left out, as are all after the first few.
 KERNEL_SHARE, MOST_KERNELS = 0.03, 6
+# Below this share of a step, what a class holds besides its own operations changes nothing.
+MATTERS = 0.05
 
 
 @dataclass(frozen=True)
@@ -58,8 +60,8 @@ class Kernel:
 class WhereTimeGoes:
     """The profiles of a comparison. `compared`: those that the first one is compared with, because both are of what was measured.
 
-    `sentences`: doubts about profiles, then what makes the compared ones differ. `reasons`: (contender, why it was not profiled)
-    pairs.
+    `sentences`: doubts about profiles and what they do not record, then what makes the compared ones differ. `reasons`:
+    (contender, why it was not profiled) pairs.
     """
 
     profiled: list[Profiled]
@@ -94,7 +96,7 @@ def where_time_goes(comparison: Comparison) -> WhereTimeGoes | None:
     first, *others = profiled
     sound = [each for each in others if not doubts.keys() & {first.contender.title, each.contender.title}]
     differences = [difference(first, each, comparison.task) for each in sound]
-    return WhereTimeGoes(profiled, sound, [*doubts.values(), *differences], reasons)
+    return WhereTimeGoes(profiled, sound, [*doubts.values(), *_unrecorded(profiled), *differences], reasons)
 
 
 def as_dict(comparison: Comparison, case_name: Callable[[Contender], str]) -> dict[str, Any]:
@@ -130,6 +132,16 @@ def _slowed(*both: Profiled) -> str:
     """Return a reservation where the profiler makes steps much slower; empty otherwise."""
     costly = [each.contender.title for each in both if each.profile.breakdown.slow_down > COSTLY]
     return f" The profiler slows {listed(costly)} down, so these are parts of the profiled step." if costly else ""
+
+
+def _unrecorded(profiled: list[Profiled]) -> list[str]:
+    """Return sentences on classes whose time is partly that of operations that a profiler does not record."""
+    return [
+        f"{kind.capitalize()} of {each.contender.title}: {sentence}"
+        for each in profiled
+        for kind, sentence in each.profile.unrecorded.items()
+        if each.profile.breakdown.classes.get(kind, 0.0) >= MATTERS * each.profile.breakdown.step_ns
+    ]
 
 
 def _doubt(found: Profiled) -> str:

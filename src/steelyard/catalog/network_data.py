@@ -36,6 +36,7 @@ def to_text(network: Network) -> str:
     """Return a network as JSON, with the names of the functions that draw. TypeError: it holds what is no data."""
     plain = {each.name: getattr(network, each.name) for each in fields(Network) if each.name not in OF_WORKERS}
     functions = [name for name in DRAWING if function(network, name)]
+    functions += [name for name in OF_WORKERS if getattr(network, name)]
     adversarial = network.adversarial
     isolation = adversarial.isolation and asdict(adversarial.isolation)
     own = {"scale": adversarial.scale, "factors": adversarial.factors, "clip": adversarial.clip, "isolation": isolation}
@@ -49,6 +50,7 @@ def from_text(text: str, drawing: Callable[[str], Callable[..., Any]]) -> Networ
     raw = records.convert(dict[str, Any], records.parse(text), "the network")
     try:
         functions: dict[str, Any] = {name: drawing(name) for name in raw["functions"] if name in DRAWING}
+        functions |= {name: _elsewhere for name in raw["functions"] if name in OF_WORKERS}
         adversarial = _adversarial(raw["adversarial"])
         found = Network(
             parameters=tuple(Parameter(**_fields(PARAMETER, each, "a parameter")) for each in raw["parameters"]),
@@ -96,6 +98,12 @@ def _adversarial(raw: Any) -> Adversarial:
     isolation = raw["isolation"]
     isolated = Isolation(**_fields(ISOLATION, isolation, "the isolation")) if isolation is not None else None
     return Adversarial(isolation=isolated, **_fields(ADVERSARIAL, raw, where))
+
+
+def _elsewhere(*_: Any) -> Any:
+    """Stand for a function of the user's network that only workers call, so that its presence is known."""
+    message = "a function of a network that only workers call was called elsewhere"
+    raise RuntimeError(message)
 
 
 def _plain(value: Any) -> Any:
