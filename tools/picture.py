@@ -19,11 +19,11 @@ from PIL import Image
 from rich.console import Console
 
 from steelyard import analysis, report
-from steelyard.analysis import formatting
 from steelyard.errors import UserError
 from steelyard.files.paths import runs_folder
 from steelyard.report import terminal
 from steelyard.results import run_folders
+from steelyard.wording import formatted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -80,8 +80,8 @@ def caption(view: View) -> str:
     """Return what was measured, when and where, and how many rounds other programs disturbed."""
     kept = [line for line in view.disturbances if line["kept"]]
     disturbed = sum(bool(line["reasons"]) for line in kept)
-    where = formatting.machine({**view.record.host}) or "a machine that was not recorded"
-    sentence = f"`{view.record.command}`, {formatting.moment(view.record.created)}: {where}."
+    where = formatted.machine({**view.record.host}) or "a machine that was not recorded"
+    sentence = f"`{view.record.command}`, {formatted.moment(view.record.created)}: {where}."
     if disturbed:
         sentence += f" Other programs disturbed {disturbed} of its {len(kept)} rounds, which widens the intervals."
     return sentence

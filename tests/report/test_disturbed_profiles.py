@@ -6,7 +6,7 @@ import pytest
 from recorded import Script, view_of, write_run
 from recorded_profiles import write_profile
 
-from steelyard.report import explained
+from steelyard.analysis.where_time_goes import where_time_goes
 
 ROUNDS = 5
 MEASURED_MS = {"fake": 10.0, "dummy": 12.0}
@@ -23,7 +23,7 @@ def section(root, factor, rounds=ROUNDS, slow_down=1.0):
         took = ms * (factor if name == "dummy" else 1.0) * slow_down
         write_profile(run, name, product_ms=0.6 * took, update_ms=0.3 * took, gap_ms=0.1 * took, slow_down=slow_down)
     (comparison,) = view_of(run).comparisons
-    return explained.section(comparison)
+    return where_time_goes(comparison)
 
 
 @pytest.mark.parametrize("factor", [0.5, 2.0, 15.0])
@@ -33,8 +33,8 @@ def test_a_profile_of_another_speed_is_named_and_not_compared(tmp_path, factor):
     assert sentence.startswith(DOUBT)
     assert "in the rounds 12.0 ms" in sentence
     assert sentence.endswith("`steelyard explain --fresh` profiles again.")
-    assert found.figures == []
-    assert len(found.headings) == 3, "its classes are shown all the same"
+    assert found.compared == []
+    assert len(found.profiled) == 2, "its classes are shown all the same"
 
 
 @pytest.mark.parametrize(("factor", "slow_down"), [(1.0, 1.0), (1.15, 1.0), (0.9, 1.0), (1.0, 3.0)])
@@ -42,7 +42,7 @@ def test_a_profile_of_about_that_speed_is_compared_however_much_the_profiler_cos
     found = section(tmp_path, factor, slow_down=slow_down)
     (sentence,) = found.sentences
     assert sentence.startswith("A step of Dummy takes ")
-    assert len(found.figures) == 1
+    assert len(found.compared) == 1
 
 
 def test_one_round_has_no_interval_to_be_far_from(tmp_path):

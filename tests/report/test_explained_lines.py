@@ -8,10 +8,11 @@ import pytest
 from recorded import Script, options, view_of, write_run
 from recorded_profiles import write_profile
 
+from steelyard.analysis.where_time_goes import where_time_goes
 from steelyard.catalog import frameworks
 from steelyard.files import settings_files
 from steelyard.profiles import classes, recorded
-from steelyard.report import explained, explained_lines
+from steelyard.report import explained_lines
 
 STEPS_US = (10000, 11000, 12000)
 # The class with the longest word.
@@ -54,7 +55,7 @@ def test_what_a_profiler_leaves_out_is_said_of_the_class_that_holds_its_time(tmp
     profile = write_profile(folder, "fake", product_ms=product_ms, update_ms=2.0)
     recorded.write_rules(profile, {"operations": RULES, "unrecorded": {"normalisation": sentence}})
     (comparison,) = view_of(folder).comparisons
-    sentences = explained.section(comparison).sentences
+    sentences = where_time_goes(comparison).sentences
     assert (f"Normalisation of Fake: {sentence}" in sentences) is said
 
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 from recorded import Script, options, view_of, write_run
 
-from steelyard.analysis import formatting
+from steelyard.analysis import formatting, headlines
 from steelyard.analysis.warnings import ResultWarning, gather
-from steelyard.wording import notation
+from steelyard.wording import formatted, notation
 
 
 @pytest.mark.parametrize(
@@ -57,24 +57,24 @@ def test_the_machine_is_described_in_one_line():
         "system": "Linux",
         "virtualised": "",
     }
-    assert formatting.machine(host) == "CPU, 1 core, 2 GiB memory, GPU X, Linux"
-    assert formatting.machine({}) == ""
+    assert formatted.machine(host) == "CPU, 1 core, 2 GiB memory, GPU X, Linux"
+    assert formatted.machine({}) == ""
 
 
 def test_a_time_stamp_is_written_out():
-    assert formatting.moment("2026-11-21T03:58:07+00:00") == "21 November 2026, 03:58 UTC"
+    assert formatted.moment("2026-11-21T03:58:07+00:00") == "21 November 2026, 03:58 UTC"
 
 
 def test_contenders_equal_to_the_fastest_are_named_together(tmp_path):
     scripts = {"fake": Script(10.0), "dummy": Script(10.0)}
     comparison = view_of(write_run(tmp_path, scripts)).comparisons[0]
-    assert formatting.headline(comparison, "cached") == "Fake and Dummy are the fastest, practically the same."
+    assert headlines.headline(comparison, "cached") == "Fake and Dummy are the fastest, practically the same."
 
 
 def test_the_candidates_of_an_undecided_comparison_are_named(tmp_path):
     scripts = {"fake": Script(10.0, process_scatter=0.03), "dummy": Script(10.1, process_scatter=0.03)}
     comparison = view_of(write_run(tmp_path, scripts)).comparisons[0]
-    assert formatting.headline(comparison, "cached") in (
+    assert headlines.headline(comparison, "cached") in (
         "The fastest is Fake or Dummy: they are within 1.05x of each other.",
         "The fastest is Dummy or Fake: they are within 1.05x of each other.",
     )
@@ -104,10 +104,10 @@ def test_equal_warnings_appear_once():
 def test_a_group_says_which_sizes_are_not_those_of_its_preset(given, sentence, tmp_path):
     scripts = {"fake": Script(), "dummy": Script(12.0)}
     (comparison,) = view_of(write_run(tmp_path, scripts, options(**given))).comparisons
-    assert formatting.describe(comparison).startswith(sentence)
+    assert headlines.describe(comparison).startswith(sentence)
 
 
 def test_a_size_that_a_damaged_record_lacks_is_not_named(tmp_path):
     (comparison,) = view_of(write_run(tmp_path, {"fake": Script(), "dummy": Script(12.0)}, options())).comparisons
     damaged = replace(comparison, replaced={"lost": 8, "features": 4})
-    assert formatting.describe(damaged).startswith("8 features, 3 classes; here features 8 instead of 4; 27 parameters")
+    assert headlines.describe(damaged).startswith("8 features, 3 classes; here features 8 instead of 4; 27 parameters")

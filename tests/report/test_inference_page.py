@@ -9,7 +9,7 @@ import pytest
 from reading import Page
 from recorded import Script, options, view_of, write_run
 
-from steelyard.analysis import compare, formatting
+from steelyard.analysis import compare, formatting, headlines
 from steelyard.errors import UserError
 from steelyard.report import page, terminal
 from steelyard.report.terms import TERMS
@@ -70,7 +70,7 @@ def test_the_picture_shows_which_share_of_batches_was_complete_within_a_time(fol
 def test_a_run_can_be_ranked_by_a_latency(folder, printed, quantity):
     found = view_of(folder, quantity)
     (comparison,) = found.comparisons
-    assert formatting.headline(comparison, "process") == f"Fake has the lowest {quantity.name}."
+    assert headlines.headline(comparison, "process") == f"Fake has the lowest {quantity.name}."
     assert re.search(
         rf"Fake has a 1\.2\dx \[[^]]*\] lower {quantity.name} than Dummy", printed(found, 100).replace("\n", " ")
     )

@@ -8,7 +8,10 @@ from dataclasses import replace
 import pytest
 from recorded import Script, options, view_of, write_run
 
-from steelyard.report import job_length, page, terminal
+from steelyard.analysis import job_length
+from steelyard.report import page, terminal
+from steelyard.report.sections.job_length import blocks
+from steelyard.report.sections.subject import Subject
 from steelyard.report.styles import styles
 from steelyard.results import trials
 from steelyard.results.job_times import job_time
@@ -27,7 +30,7 @@ SCRIPTS = {
 
 def section(folder):
     (comparison,) = view_of(folder).comparisons
-    return job_length.section(comparison, styles([comparison]))
+    return job_length.job_length(comparison)
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +49,7 @@ def test_the_sentence_names_who_is_done_first_and_the_table_when_a_slow_start_ha
     assert found.sentence == (
         "Done first on average: Fake (step_us 10000) with jobs of up to 500 steps [500, 500], Fake (step_us 6000) with longer ones."
     )
-    assert [pair.cells for pair in found.pairs] == [
+    assert [(pair.later.title, pair.sooner.title, pair.after) for pair in found.pairs] == [
         ("Fake, step_us 6000", "Fake, step_us 10000", "500 steps [500, 500]")
     ]
     assert [steps for steps, _ in found.first] == [1, 501]
@@ -79,7 +82,7 @@ def test_what_saves_nothing_never_pays(tmp_path):
     scripts = {**SCRIPTS, "step_us=6000": Script(11.0, first_step_ms=2011.0, **QUICK)}
     found = section(write_run(tmp_path, scripts, options(knobs=KNOBS)))
     assert found.sentence == "Fake (step_us 10000) is done first on average, however long the job is."
-    assert [pair.cells[-1] for pair in found.pairs] == ["never: not faster per step"]
+    assert [pair.after for pair in found.pairs] == ["never: not faster per step"]
 
 
 @pytest.mark.parametrize("fault", [{"passed": False}, {"passed": None}, {"failure": ("crash", "It ended.")}])
@@ -98,7 +101,7 @@ def test_one_contender_alone_has_no_such_section(tmp_path):
 def test_one_round_gives_no_interval(tmp_path):
     scripts = {name: Script(each.step_ms, first_step_ms=each.first_step_ms, rounds=1) for name, each in SCRIPTS.items()}
     found = section(write_run(tmp_path, scripts, options(knobs=KNOBS)))
-    assert [pair.cells[-1] for pair in found.pairs] == ["not enough rounds"]
+    assert [pair.after for pair in found.pairs] == ["not enough rounds"]
     assert "[" not in found.sentence
 
 
@@ -118,4 +121,6 @@ def test_rounds_that_one_contender_did_not_run_count_for_none(tmp_path):
 
 
 def test_the_caption_names_the_input(folder):
-    assert "on the own input pipeline." in section(folder).caption
+    (comparison,) = view_of(folder).comparisons
+    panel, _ = blocks(Subject(comparison, [comparison], styles([comparison])))
+    assert any("on the own input pipeline." in str(part) for part in panel.blocks)

@@ -12,7 +12,7 @@ from reading import Page
 from recorded import Script, view_of, write_run
 
 from steelyard import report
-from steelyard.analysis import compare, formatting, warnings
+from steelyard.analysis import compare, formatting, headlines, warnings
 from steelyard.report import columns, page, terminal
 from steelyard.results import quantities
 from steelyard.results.quantities import LARGEST_BATCH, LATENCIES, OF_EPOCHS, OF_PHASES, STEP_TIME, THROUGHPUT
@@ -22,7 +22,7 @@ from steelyard.wording.task_words import fill
 LEFT_OUT = (LARGEST_BATCH, *LATENCIES, *OF_EPOCHS, *OF_PHASES)
 QUANTITIES = {name: each for name, each in quantities.QUANTITIES.items() if each not in LEFT_OUT}
 OTHERS = [quantity for quantity in QUANTITIES.values() if quantity is not STEP_TIME]
-RULE = fill(formatting.RULE, "training")
+RULE = fill(headlines.RULE, "training")
 PER_PROCESS = [quantity for quantity in OTHERS if quantity.per_process]
 
 
@@ -55,9 +55,9 @@ def view(folder):
 )  # fmt: skip
 def test_the_verdict_is_in_the_words_of_the_quantity(view, name, source, headline, sentence):
     (comparison,) = view(QUANTITIES[name]).comparisons
-    assert formatting.headline(comparison, source) == headline
+    assert headlines.headline(comparison, source) == headline
     pattern = sentence.replace("[?]", "[[]*]")
-    assert fnmatch(formatting.verdict(comparison, source), pattern), formatting.verdict(comparison, source)
+    assert fnmatch(headlines.verdict(comparison, source), pattern), headlines.verdict(comparison, source)
 
 
 @pytest.mark.parametrize("quantity", QUANTITIES.values(), ids=attrgetter("name"))

@@ -8,7 +8,7 @@ import pytest
 from reading import Page
 from recorded import Script, view_of, write_run
 
-from steelyard.analysis import formatting
+from steelyard.analysis import headlines
 from steelyard.analysis.learning_curves import Learning
 from steelyard.analysis.summaries import Summary, summary
 from steelyard.plan.options import Options
@@ -37,12 +37,12 @@ def rendered(view) -> Page:
     return Page(page.render(view))
 
 
-def headlines(found: Page) -> list[str]:
+def headlines_of(found: Page) -> list[str]:
     return [each.words for each in found.all("p", class_="headline")]
 
 
 def test_of_seeds_with_one_process_each_it_is_said_once_that_there_is_no_verdict(rendered):
-    assert headlines(rendered) == [NO_VERDICT, NOTHING]
+    assert headlines_of(rendered) == [NO_VERDICT, NOTHING]
     assert "ResNet-18, 2 seeds resnet18:digits" in [each.words for each in rendered.all("h2", class_="label")]
     (first, second) = [each.words for each in rendered.all("h2") if "seed=" in each.words]
     assert (first, second) == ("ResNet-18, seed 1 resnet18:digits,seed=1", "ResNet-18, seed 2 resnet18:digits,seed=2")
@@ -54,7 +54,9 @@ def test_a_sentence_does_not_end_twice_where_there_are_no_clauses(rendered):
     assert not [each for each in sentences if ". ." in each]
 
 
-REACHED = Learning([], [], [], (1, 2), "Training until accuracy 95 %: PyTorch 3 s, JAX 4 s.")
+REACHED = Learning(
+    None, [], [], "", (1, 2), "", [], [], "Training until accuracy 95 %: PyTorch 3 s, JAX 4 s.", otherwise="", note=""
+)
 
 
 def test_what_the_trainings_of_all_seeds_reached_is_the_only_headline(view):
@@ -94,7 +96,7 @@ def test_ranks_that_do_not_wait_come_before_what_follows_from_the_verdict(view):
 def test_that_results_are_not_certified_is_said_beside_what_trainings_reached(tmp_path):
     """Only what the trainings of all seeds explain is left out: that there is one process each."""
     one, two = view_with(tmp_path, 1, passed=False).comparisons
-    invalid = formatting.headline(one, one.primary)
+    invalid = headlines.headline(one, one.primary)
     assert "valid, certified" in invalid
     found = summary(one, (one, two), REACHED, invalid, [], "")
     assert found == Summary(one.title, one.group, [REACHED.sentence, invalid], [], "")

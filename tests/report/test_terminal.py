@@ -10,7 +10,7 @@ from reading import Page
 from recorded import Script, options, view_of, write_run
 
 from steelyard.analysis.warnings import ResultWarning
-from steelyard.report import columns, page, terminal
+from steelyard.report import columns, figures, page, terminal
 from steelyard.results.quantities import STEP_TIME
 
 
@@ -31,6 +31,17 @@ def crowd(tmp_path_factory):
 def test_no_line_is_wider_than_the_terminal(recorded_view, uncertified_view, crowd, printed, width):
     for view in (recorded_view, uncertified_view, crowd):
         assert max(len(line.rstrip()) for line in printed(view, width).splitlines()) <= width
+
+
+def test_a_terminal_and_json_draw_no_figure(recorded_view, printed, monkeypatch):
+    def refuse(*_arguments, **_more):
+        raise AssertionError("A figure was drawn.")
+
+    monkeypatch.setattr(figures, "frame", refuse)
+    assert " first on average" in " ".join(printed(recorded_view, 120).split())
+    assert terminal.as_dict(recorded_view)["comparisons"][0]["job_length"]
+    with pytest.raises(AssertionError, match="A figure was drawn"):
+        page.render(recorded_view)
 
 
 @pytest.mark.parametrize("width", [80, 120])

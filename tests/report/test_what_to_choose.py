@@ -13,7 +13,10 @@ from recorded_trials import training
 from steelyard.analysis import choices, goals, tried
 from steelyard.analysis.goals import NONE, Wishes
 from steelyard.analysis.learning_curves import learning
-from steelyard.report import choosing, choosing_lines, page, trade_offs
+from steelyard.analysis.recommendation import recommendation
+from steelyard.report import advice, page
+from steelyard.report.plots import trade_offs
+from steelyard.report.sections.what_to_choose import probabilities
 from steelyard.report.styles import styles
 from steelyard.results.quantities import PEAK_MEMORY
 from steelyard.statistics.decision import Ranking
@@ -101,30 +104,30 @@ def test_a_sentence_and_the_table_give_the_same_probabilities(tmp_path):
         "dummy": Script(10.6, process_scatter=0.03, rounds=3),
     }
     found = run(tmp_path, scripts)
-    shown = choosing.section(found.comparisons[0], found.comparisons, styles(found.comparisons))
-    (made, sentence), *_ = shown.found.choices
+    shown = recommendation(found.comparisons[0], found.comparisons)
+    (made, sentence), *_ = shown.answers.choices
     assert len(made.candidates) == 2, "the verdicts leave it open"
     likely = max(made.probabilities.values())
     assert likely >= choices.PROBABLE
     assert sentence.startswith("Probably ")
     assert "not certain enough for a verdict" in sentence
     assert "not tell them apart" not in sentence
-    column = shown.headings.index("speed")
-    for row in shown.rows:
-        assert f"{row[0]} ({row[column]})" in sentence
+    (table,) = probabilities(shown)
+    place = [column.heading for column in table.columns[1:]].index("speed")
+    assert len(table.rows) == 2
+    for row in table.rows:
+        assert f"{row.title.value} ({row.cells[place].value})" in sentence
 
 
 def test_all_goals_are_answered_in_one_sentence_first(view):
-    shown = choosing.section(view.comparisons[0], view.comparisons, styles(view.comparisons))
-    assert shown.answers[0] == ("in short", "Choose Fake for speed and memory, Dummy for short jobs.")
+    shown = recommendation(view.comparisons[0], view.comparisons)
+    assert shown.in_short == "Choose Fake for speed and memory, Dummy for short jobs."
 
 
 def test_what_is_not_decided_is_said_in_that_sentence_too(tmp_path):
     found = run(tmp_path, {"fake": Script(10.0, process_scatter=0.1), "dummy": Script(10.2, process_scatter=0.1)})
-    shown = choosing.section(found.comparisons[0], found.comparisons, styles(found.comparisons))
-    assert shown.answers[0] == (
-        "in short", "Choose Fake for memory; for speed and short jobs, this run does not single one out."
-    )  # fmt: skip
+    shown = recommendation(found.comparisons[0], found.comparisons)
+    assert shown.in_short == "Choose Fake for memory; for speed and short jobs, this run does not single one out."
 
 
 @pytest.mark.parametrize(("scripts", "reason"), [
@@ -137,10 +140,10 @@ def test_what_is_not_decided_is_said_in_that_sentence_too(tmp_path):
 ])  # fmt: skip
 def test_a_run_in_which_nothing_may_be_chosen_says_why(tmp_path, capsys, scripts, reason):
     found = run(tmp_path, scripts)
-    assert not choosing_lines.show(found, Wishes({}))
+    assert not advice.show(found, Wishes({}))
     printed = " ".join(capsys.readouterr().out.split())
     assert f"Nothing can be chosen, because no result may be in a verdict: {reason}" in printed
-    assert not choosing_lines.show(found, Wishes({}), as_json=True)
+    assert not advice.show(found, Wishes({}), as_json=True)
     (comparison,) = json.loads(capsys.readouterr().out)
     assert comparison["choices"] == []
     assert reason in comparison["reason"]
@@ -189,8 +192,8 @@ def test_one_round_names_nobody(tmp_path):
     assert set(told(found).values()) == {
         f"One process of each shows no scatter, so none is named. Run again: `{again}`"
     }
-    shown = choosing.section(found.comparisons[0], found.comparisons, styles(found.comparisons))
-    assert not shown.rows
+    shown = recommendation(found.comparisons[0], found.comparisons)
+    assert not probabilities(shown)
     assert not shown.trade_offs
 
 
@@ -396,7 +399,7 @@ def test_a_run_with_curves_but_without_thresholds_says_how_to_name_one(learnt):
 
 
 def test_the_trade_off_names_who_is_not_beaten(view):
-    found = choosing.section(view.comparisons[0], view.comparisons, styles(view.comparisons))
+    found = recommendation(view.comparisons[0], view.comparisons)
     memory, start = found.trade_offs
     assert (
         memory.sentence
@@ -404,7 +407,7 @@ def test_the_trade_off_names_who_is_not_beaten(view):
     )
     assert start.sentence.startswith("No contender is shown to beat another in time per step and time to start")
     assert [each.title for each in memory.best] == ["Fake"]
-    fake, dummy = memory.figure.data
+    fake, dummy = trade_offs.figure(view.comparisons[0], memory, styles(view.comparisons)).data
     assert (fake["marker"]["opacity"], dummy["marker"]["opacity"]) == (1, trade_offs.FADED)
     assert fake["x"] == pytest.approx([0.010], rel=0.01)
     assert fake["y"] == pytest.approx([300])
@@ -416,11 +419,11 @@ def test_page_and_terminal_and_json_say_the_same(view, capsys):
     assert "trade-off/line:small/bytes" in html.figures()
     sentence = told(view)["memory"]
     assert sentence in html.text().replace(" .", ".").replace(" ,", ",")
-    assert choosing_lines.show(view, Wishes({}), as_json=False)
+    assert advice.show(view, Wishes({}), as_json=False)
     printed = " ".join(capsys.readouterr().out.split())
     assert sentence in printed
     assert "probability of being the best speed short-jobs memory Fake >99 % <1 % >99 %" in printed
-    assert choosing_lines.show(view, Wishes({"speed": 2, "memory": 1}), as_json=True)
+    assert advice.show(view, Wishes({"speed": 2, "memory": 1}), as_json=True)
     (comparison,) = json.loads(capsys.readouterr().out)
     (made,) = comparison["choices"]
     assert made["goals"] == ["speed", "memory"]

@@ -7,12 +7,13 @@ from dataclasses import asdict, dataclass
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
-from steelyard.analysis import formatting, thresholds
-from steelyard.analysis.formatting import NO_VALUE
+from steelyard.analysis import thresholds
 from steelyard.analysis.scaling import OTHER, SAME, alike, computation, is_shown, ratio_of, spread_of
 from steelyard.results.learning import courses
 from steelyard.results.quantities import STEP_TIME
 from steelyard.statistics import survival
+from steelyard.wording import formatted
+from steelyard.wording.formatted import NO_VALUE
 from steelyard.wording.notation import duration
 from steelyard_worker.strategy import parts_of
 
@@ -180,7 +181,7 @@ def line(each: Beside) -> str:
 
 
 def _speed(each: Beside) -> str:
-    return str(formatting.of_ratio(each.speed)) if each.speed else NO_VALUE
+    return str(formatted.of_ratio(each.speed)) if each.speed else NO_VALUE
 
 
 def _when(learnt: Learnt) -> str:

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from steelyard.analysis.model import Contender, View
+from steelyard.analysis.where_time_goes import COSTLY
 from steelyard.profiles import waterfall
 from steelyard.profiles.recorded import Explained
-from steelyard.report.explained import COSTLY
 from steelyard.results.quantities import Quantity
 from steelyard.statistics.intervals import Ratio
 from steelyard.statistics.sentences import listed

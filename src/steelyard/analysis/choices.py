@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from steelyard.analysis import conditions, formatting, goals
+from steelyard.analysis import conditions, goals
 from steelyard.analysis.advice import advice
 from steelyard.analysis.goals import NONE
 from steelyard.analysis.trainings import same_but_seed
@@ -17,6 +17,7 @@ from steelyard.statistics.decision import DecisionPlan, decide
 from steelyard.statistics.intervals import Ratio
 from steelyard.statistics.scores import LEAST_SEEDS
 from steelyard.statistics.sentences import percent, together
+from steelyard.wording import formatted
 from steelyard.wording.task_words import fill
 
 if TYPE_CHECKING:
@@ -236,7 +237,7 @@ def _open(found: Choice, titles: dict[str, str]) -> str:
 
     def likely(key: str) -> str:
         value = found.probabilities.get(key)
-        return titles[key] if value is None else f"{titles[key]} ({formatting.probability(value)})"
+        return titles[key] if value is None else f"{titles[key]} ({formatted.probability(value)})"
 
     most, *others = sorted(found.candidates, key=lambda key: -found.probabilities.get(key, 0.0))
     if found.probabilities.get(most, 0.0) < PROBABLE:
@@ -253,7 +254,7 @@ def _chosen(found: Choice, titles: dict[str, str]) -> str:
     first = found.candidates[0]
     pairs = {key: found.ranking.between(key, first) for key in found.ranking.order if key != first}
     key, pair = min(((key, pair) for key, pair in pairs.items() if pair), key=lambda each: each[1].ratio)
-    follows = formatting.of_ratio(Ratio(pair.ratio, pair.low, pair.high, pair.rounds))
+    follows = formatted.of_ratio(Ratio(pair.ratio, pair.low, pair.high, pair.rounds))
     return f"Choose {titles[first]}. Next comes {titles[key]}, with {follows} the {found.thing} of {titles[first]}."
 
 

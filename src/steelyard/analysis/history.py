@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from steelyard.analysis import formatting
+from steelyard.analysis import headlines
 from steelyard.errors import UserError, nearest
 from steelyard.statistics.intervals import logs, mean_and_error
 from steelyard.statistics.sentences import listed, percent
 from steelyard.statistics.shifts import Course, Shift, course
+from steelyard.wording import formatted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -108,7 +109,7 @@ class Line:
     @cached_property
     def name(self) -> str:
         """The contender with its group and input."""
-        return f"{self.newest.title} in {self.newest.group}, {formatting.SHORT_INPUTS[self.newest.input]}"
+        return f"{self.newest.title} in {self.newest.group}, {headlines.SHORT_INPUTS[self.newest.input]}"
 
     @property
     def sentences(self) -> list[str]:
@@ -167,7 +168,7 @@ def history(
     error = ERROR / max(1, sum(len(each) >= LEAST_RUNS for each in lines.values()))
     found = [_line(each, known, error, accepted) for each in lines.values()]
     found.sort(key=lambda each: (each.runs[-1].machine, each.newest.group, each.newest.input, each.newest.variant))
-    used = {run.machine: formatting.machine(dict(run.host)) for line in found for run in line.runs}
+    used = {run.machine: formatted.machine(dict(run.host)) for line in found for run in line.runs}
     return History(tuple(found), used, study)
 
 
@@ -214,7 +215,7 @@ def _moved(before: RunFacts, after: RunFacts, environment: str) -> dict[str, tup
 def changed(ratio: Ratio) -> str:
     """Return `10 % slower [1.07, 1.13]`."""
     how = "slower" if ratio.value > 1 else "faster"
-    return f"{percent(abs(ratio.value - 1))} {how} {formatting.of_ratio(ratio).interval}"
+    return f"{percent(abs(ratio.value - 1))} {how} {formatted.of_ratio(ratio).interval}"
 
 
 def answer(found: History) -> str:

@@ -152,6 +152,11 @@ class Contender:
         return sum(block.steps for block in self.trials[0].epochs.get(1, ())) if self.trials else 0
 
     @property
+    def peak_bytes(self) -> int | None:
+        """The peak memory: of the device if the framework reports it, otherwise of the process; None if unknown."""
+        return self.peak_device_bytes or self.peak_resident_bytes
+
+    @property
     def name(self) -> str:
         """The title, with a mark if the framework is retired."""
         return self.title if self.maintained else f"{self.title} (retired)"

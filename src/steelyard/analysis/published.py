@@ -6,8 +6,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from steelyard.analysis import formatting, measured_groups, shares
-from steelyard.analysis.formatting import Formatted
+from steelyard.analysis import measured_groups, shares
 from steelyard.analysis.matching import JUDGEMENTS, beside, count
 from steelyard.profiles import quantities as profiled
 from steelyard.statistics.conditions import NOT_KEPT, Conditions, common
@@ -15,6 +14,8 @@ from steelyard.statistics.intervals import Level
 from steelyard.statistics.scores import LEAST_SEEDS
 from steelyard.statistics.scores import QUANTITIES as SCORES
 from steelyard.statistics.sentences import listed
+from steelyard.wording import formatted
+from steelyard.wording.formatted import Formatted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -227,7 +228,7 @@ def _settings_row(found: Conditions) -> tuple[str, ...]:
 
 
 def _and(parts: Sequence[str]) -> str:
-    return ", ".join(parts) or formatting.NO_VALUE
+    return ", ".join(parts) or formatted.NO_VALUE
 
 
 def _profiled(view: View) -> list[str]:
@@ -321,7 +322,7 @@ def ratio(row: Row, quantity: str = "") -> Formatted:
     if row.measured and quantity in SCORES and row.measured.rounds < LEAST_SEEDS:
         seeds = f"{row.measured.rounds} seed{'s' if row.measured.rounds > 1 else ''}"
         return Formatted(f"{row.measured.value:.3f}x", f"{seeds}, of {LEAST_SEEDS} that an interval needs")
-    return formatting.of_ratio(row.measured) if row.measured else Formatted(formatting.NO_VALUE, row.reason)
+    return formatted.of_ratio(row.measured) if row.measured else Formatted(formatted.NO_VALUE, row.reason)
 
 
 def setting(row: Row) -> str:
@@ -365,7 +366,7 @@ def _values(row: Row) -> str:
     """Return the measured means of both sides. A single side has a column for its mean: return its number of processes."""
     if isinstance(row.measured, Level):
         return f"{row.measured.processes} profiled process{'es' if row.measured.processes > 1 else ''}"
-    return AGAINST.join(filter(None, row.values)) or formatting.NO_VALUE
+    return AGAINST.join(filter(None, row.values)) or formatted.NO_VALUE
 
 
 def _factor(value: float) -> str:

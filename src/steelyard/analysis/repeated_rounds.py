@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from steelyard.analysis.formatting import of_ratio
 from steelyard.analysis.model import Comparison, Source
 from steelyard.results.repeated import Repeated, as_if_not_repeated
 from steelyard.statistics.decision import Ranking, decide
 from steelyard.statistics.sentences import in_text, listed, together
 from steelyard.statistics.verdicts import Verdict
+from steelyard.wording.formatted import of_ratio
 
 BEFORE = " Whether others had the processors was not asked then: a framework that waits by itself stands still as well."
 

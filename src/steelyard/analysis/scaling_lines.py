@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from steelyard.analysis import formatting, scaling
 from steelyard.statistics import sentences
+from steelyard.wording import formatted
 from steelyard_worker import strategy_kinds
 from steelyard_worker.strategy_kinds import ALONE
 
@@ -53,7 +54,7 @@ def _span(found: list[tuple[str, scaling.Share]]) -> str:
         return f"{text} ({strategy})" if share.enough else f"{text.value} {_where(strategy, share)}"
     least, *_, most = sorted(found, key=lambda each: each[1].value)
     return " to ".join(
-        f"{formatting.percent_text(share.value)} {_where(strategy, share)}" for strategy, share in (least, most)
+        f"{formatted.percent_text(share.value)} {_where(strategy, share)}" for strategy, share in (least, most)
     )
 
 
@@ -89,7 +90,7 @@ def line(row: Scaled) -> str:
             row.computes if row.computes not in (scaling.SAME, scaling.OTHER) else "no single process to compare with"
         )
         return f"{name}: no speed-up, {reason}."
-    speed_up, efficiency = formatting.of_ratio(row.speed_up), formatting.of_share(row.efficiency)
+    speed_up, efficiency = formatted.of_ratio(row.speed_up), formatting.of_share(row.efficiency)
     parts = [
         f"{name}: {speed_up} the speed of {row.single.case.strategy}",
         f"efficiency {efficiency.value} of {row.parts} parts",
@@ -97,7 +98,7 @@ def line(row: Scaled) -> str:
     if row.kind != ALONE and row.shares_batch:
         parts.append(f"exposed exchange {formatting.of_share(row.exchange) if row.exchange else not_measured(row)}")
     if row.idle:
-        ideal = f" (at best {formatting.percent_text(row.ideal_idle)})" if row.ideal_idle is not None else ""
+        ideal = f" (at best {formatted.percent_text(row.ideal_idle)})" if row.ideal_idle is not None else ""
         parts.append(f"idle {formatting.of_share(row.idle)}{ideal}")
     if row.memory:
         parts.append(

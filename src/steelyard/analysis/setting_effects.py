@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from steelyard.analysis import formatting, largest_batch, scaling
+from steelyard.analysis import largest_batch, scaling
 from steelyard.results.quantities import LARGEST_BATCH, PEAK_MEMORY, PROCESS, STEP_TIME
 from steelyard.results.record import PASSES
 from steelyard.statistics.intervals import ratio_interval
+from steelyard.wording import formatted
 from steelyard.wording.task_words import fill
 from steelyard_worker.case import differences
 
@@ -126,7 +127,7 @@ def _in_short(effect: Effect) -> str:
 
 
 def _brief(ratio: Ratio) -> str:
-    return formatting.of_ratio(ratio).value + ("" if ratio.high < 1 or ratio.low > 1 else f" ({UNDECIDED})")
+    return formatted.of_ratio(ratio).value + ("" if ratio.high < 1 or ratio.low > 1 else f" ({UNDECIDED})")
 
 
 def as_dict(comparison: Comparison, name: Callable[[Contender], str]) -> list[dict[str, Any]]:

@@ -1,41 +1,18 @@
 """Profiles in single numbers, with intervals over the profiled processes."""
 
 import math
-from dataclasses import dataclass
 
-from steelyard.analysis.formatting import NO_VALUE, Formatted
 from steelyard.analysis.model import Comparison, Contender
-from steelyard.profiles.quantities import QUANTITIES, RATE, SHARE, ProfileQuantity
+from steelyard.profiles.quantities import RATE, SHARE, ProfileQuantity
 from steelyard.statistics.intervals import Level, level_interval
 from steelyard.wording import notation
+from steelyard.wording.formatted import NO_VALUE, Formatted
 
 ONE_PROCESS = "[one process]"
 ALONE = (
     "One process of each contender was profiled, so these values have no interval and nothing can be judged by them. "
     "Profile more with: steelyard explain --profiles 3 --run {}"
 )
-CAPTION = "Each value is the mean over the profiled processes, with its 95 % confidence interval. One process has none."
-
-
-@dataclass(frozen=True)
-class Section:
-    """A table with one column for every profiled contender: headings, rows that begin with their names, and how to read a row."""
-
-    headings: list[str]
-    rows: list[list[str]]
-    helps: list[tuple[str, str]]
-    caption: str = CAPTION
-
-
-def section(comparison: Comparison) -> Section | None:
-    """Return the table of a comparison; None where no contender was profiled."""
-    profiled = [each for each in comparison.contenders if each.profiles]
-    if not profiled:
-        return None
-    rows = [[each.name, *(str(formatted(each, level(each, one))) for one in profiled)] for each in QUANTITIES.values()]
-    rows.append(["profiled processes", *(str(len(one.profiles)) for one in profiled)])
-    helps = [(each.name, each.help) for each in QUANTITIES.values()]
-    return Section(["", *(each.title for each in profiled)], rows, helps)
 
 
 def sentence(comparison: Comparison) -> str:

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from steelyard.analysis.formatting import ONE_PROCESS
-from steelyard.analysis.formatting import headline as headline_of
+from steelyard.analysis.headlines import ONE_PROCESS
+from steelyard.analysis.headlines import headline as headline_of
 from steelyard.analysis.learning_curves import Learning
 from steelyard.analysis.model import Comparison
 from steelyard.analysis.trainings import same_but_seed

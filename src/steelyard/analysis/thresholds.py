@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import TYPE_CHECKING
 
-from steelyard.analysis.formatting import NO_VALUE
 from steelyard.analysis.scaling import OTHER
 from steelyard.results import learning
 from steelyard.statistics import metrics, survival
 from steelyard.statistics.sentences import MOST_NAMED, some_others
 from steelyard.statistics.survival import LEAST_TRAININGS
+from steelyard.wording.formatted import NO_VALUE
 from steelyard.wording.notation import duration
 
 if TYPE_CHECKING:

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from steelyard.analysis.formatting import NO_VALUE
 from steelyard.analysis.model import View
 from steelyard.results.searched import CHOSEN, USUAL, Searched, Tried
+from steelyard.wording.formatted import NO_VALUE
 
 CAPTION = (
     "Every candidate ran once, the faster half again, and so on. These times chose what the rounds measured. They are in no "

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from steelyard.analysis import nodes, repeated_rounds, reported
-from steelyard.analysis.formatting import SHORT_INPUTS
+from steelyard.analysis.headlines import SHORT_INPUTS
 from steelyard.analysis.model import Comparison, Contender, Source, Speed
 from steelyard.results import loss_courses, memorised
 from steelyard.statistics.sentences import listed, percent

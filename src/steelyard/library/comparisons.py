@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from steelyard.analysis import formatting, verdict_rows
+from steelyard.analysis import formatting, headlines, verdict_rows
 from steelyard.analysis.compare import pick
 from steelyard.errors import UserError, nearest
 from steelyard.library.tables import Table
@@ -171,7 +171,7 @@ class Comparison:
         """The verdict in one sentence."""
         if not self.measured.rankings:
             return "Nothing was measured."
-        return formatting.headline(self.measured, self.measured.primary)
+        return headlines.headline(self.measured, self.measured.primary)
 
     @property
     def contenders(self) -> list[Contender]:
@@ -249,5 +249,5 @@ def table_of(parts: list[tuple[model.Comparison, str]]) -> Table:
         ("ratio to the best", [str(ratio) for _, ratio in texts]),
         ("certificate", [row.certificate for row in found]),
     ]
-    sentences = tuple(formatting.headline(comparison, source) for comparison, source in parts)
+    sentences = tuple(headlines.headline(comparison, source) for comparison, source in parts)
     return Table([vars(row) for row in found], sentences, shown)

@@ -6,9 +6,10 @@ In texts with `terms`, the page marks explained terms, intervals in brackets and
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
@@ -160,11 +161,16 @@ def plain_table(
 
 @dataclass(frozen=True)
 class Plots(Block):
-    """Plots beside each other, where there is room."""
+    """Plots beside each other, where there is room. `drawn`: the plots, or what draws them once they are shown."""
 
     kind: ClassVar = "plots"
-    figures: Sequence[Figure]
+    drawn: Sequence[Figure] | Callable[[], Sequence[Figure]]
     media: frozenset[Medium] = field(default=ON_SCREEN, kw_only=True)
+
+    @cached_property
+    def figures(self) -> Sequence[Figure]:
+        """The plots."""
+        return self.drawn() if callable(self.drawn) else self.drawn
 
 
 @dataclass(frozen=True)

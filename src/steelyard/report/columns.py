@@ -3,8 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from steelyard.analysis import formatting
-from steelyard.analysis.formatting import Formatted
+from steelyard.analysis import formatting, headlines
 from steelyard.analysis.model import Comparison, Contender
 from steelyard.results.quantities import (
     EPOCH,
@@ -18,8 +17,10 @@ from steelyard.results.quantities import (
     Quantity,
     in_task,
 )
+from steelyard.wording import formatted
+from steelyard.wording.formatted import Formatted
 from steelyard.wording.notation import duration
-from steelyard.wording.task_words import fill
+from steelyard.wording.task_words import capitalised, fill
 from steelyard_worker.case import INFERENCE, TRAINING, Case
 
 Format = Callable[[Comparison, Contender, str], Formatted]
@@ -68,11 +69,11 @@ COLUMNS = (
     ),
     *(_latency(*each) for each in zip(LATENCIES, ("50", "95", "99"), (100, 0, 112), strict=True)),
     Column(
-        "first {step}", lambda _, x, _s: formatting.duration_or_dash(x.first_step_ns), NARROW,
+        "first {step}", lambda _, x, _s: formatted.duration_or_dash(x.first_step_ns), NARROW,
         "Includes compilation, tracing and memory allocation.", "first step",
     ),
     Column(
-        "time to first {step}", lambda _, x, _s: formatting.duration_or_dash(x.to_first_step_ns), 0,
+        "time to first {step}", lambda _, x, _s: formatted.duration_or_dash(x.to_first_step_ns), 0,
         "From the start of the process to the end of its first {step}, including imports.", "time to first step",
     ),
     Column(
@@ -165,8 +166,8 @@ def mean_heading(quantity: Quantity, task: str) -> str:
 def ranked_by(quantity: Quantity, task: str) -> list[Column]:
     """Return the columns of a ranking: the quantity's mean, its ratio to the best, then the other columns."""
     quantity = in_task(quantity, task)
-    divisor = formatting.of_the_best(quantity, "certified contender")
-    ratio = f"{formatting.capitalised(quantity.label)} divided by {divisor}, from the rounds that both finished."
+    divisor = headlines.of_the_best(quantity, "certified contender")
+    ratio = f"{capitalised(quantity.label)} divided by {divisor}, from the rounds that both finished."
     shown_as = own(quantity, task)
     others = (
         column for column in of_task(task) if column != shown_as and not (column.per_input and quantity.per_process)

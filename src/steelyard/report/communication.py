@@ -6,12 +6,12 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from steelyard.analysis import scaling
-from steelyard.analysis.formatting import NO_VALUE, Formatted
 from steelyard.profiles.classes import EXCHANGE
 from steelyard.report.columns import NARROW, Column
 from steelyard.report.plots import staleness
 from steelyard.results import communication
 from steelyard.statistics.sentences import NOT_ENOUGH
+from steelyard.wording.formatted import NO_VALUE, Formatted
 from steelyard.wording.notation import data_size, duration, significant
 from steelyard_worker.strategy_kinds import ALONE, ASYNCHRONOUS
 

@@ -1,7 +1,7 @@
 """Where the time of a step goes, in the terminal; between two contenders as a waterfall."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +9,10 @@ from rich.console import Console
 from rich.table import Column, Table
 from rich.text import Text
 
-from steelyard.analysis.model import Comparison, View
+from steelyard.analysis import where_time_goes
+from steelyard.analysis.model import Comparison, Contender, View
 from steelyard.profiles import waterfall
-from steelyard.report import explained
+from steelyard.report.sections.where_time_goes import headings, rows
 from steelyard.report.terminal import case_name, finite
 from steelyard.wording import notation
 
@@ -39,50 +40,49 @@ def as_dict(found: View, wanted: Collection[str], page: Path) -> dict[str, Any]:
 
 
 def _comparison(comparison: Comparison, wanted: Collection[str]) -> dict[str, Any]:
-    kept = tuple(each for each in comparison.contenders if each.case.id in wanted)
-    section = explained.section(replace(comparison, contenders=kept))
-    return {
-        "group": comparison.group, "title": comparison.title, "sentences": list(section.sentences) if section else [],
-        "contenders": [
-            {
-                "case": case_name(comparison, each), "title": each.title,
-                "profile": asdict(each.profile.breakdown) if each.profile else None, "not_profiled": each.not_profiled,
-            }
-            for each in kept
-        ],
-    }  # fmt: skip
+    def named(contender: Contender) -> str:
+        return case_name(comparison, contender)
+
+    return where_time_goes.as_dict(_only(comparison, wanted), named)
+
+
+def _only(comparison: Comparison, wanted: Collection[str]) -> Comparison:
+    """Return a comparison with these cases alone."""
+    return replace(comparison, contenders=tuple(each for each in comparison.contenders if each.case.id in wanted))
 
 
 def _show(console: Console, comparison: Comparison, wanted: Collection[str]) -> None:
-    kept = tuple(each for each in comparison.contenders if each.case.id in wanted)
-    section = explained.section(replace(comparison, contenders=kept))
-    if not section:
+    shown = _only(comparison, wanted)
+    known = where_time_goes.where_time_goes(shown)
+    if not known:
         return
     heading = Text(f"{comparison.title}, {comparison.group}", style="bold")
     console.rule(heading, align="left", characters="─", style="dim")
-    if section.rows:
-        falls = _falls(replace(comparison, contenders=kept))
-        table = _table(section.headings, section.rows, falls)
-        if console.measure(table, options=console.options.update(width=WIDEST)).maximum > console.width:
-            table = _table(
-                section.headings, [[text.replace(" (", "\n(") for text in row] for row in section.rows], falls
-            )
-        console.print(table)
-    for sentence in section.sentences:
+    if known.profiled:
+        console.print(_fitting(console, headings(known), rows(known, comparison.task), _falls(shown)))
+    for sentence in known.sentences:
         console.print(Text(sentence))
-    for title, reason in section.reasons:
-        console.print(Text(f"{title}: could not be profiled. {reason}", style="yellow"))
+    for contender, reason in known.reasons:
+        console.print(Text(f"{contender.title}: could not be profiled. {reason}", style="yellow"))
 
 
-def _table(headings: Sequence[str], rows: Sequence[Sequence[str]], falls: Falls) -> Table:
+def _fitting(console: Console, names: Sequence[str], cells: Sequence[Sequence[str]], falls: Falls) -> Table:
+    """Return the table of the classes; where it is too wide for the terminal, shares are below the times."""
+    table = _table(names, cells, falls)
+    if console.measure(table, options=console.options.update(width=WIDEST)).maximum <= console.width:
+        return table
+    return _table(names, [[text.replace(" (", "\n(") for text in row] for row in cells], falls)
+
+
+def _table(names: Sequence[str], cells: Sequence[Sequence[str]], falls: Falls) -> Table:
     """Return the table of the classes, with columns wide enough for whole words."""
     columns = [
         Column(texts[0], min_width=max(len(word) for text in texts for word in text.split()))
-        for texts in zip(headings, *rows, strict=True)
+        for texts in zip(names, *cells, strict=True)
     ]
     changes = ("change", "") if falls else ()
     table = Table(*columns, *changes, box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
-    for row in rows:
+    for row in cells:
         table.add_row(*row, *falls.get(row[0], ()))
     return table
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from plotly.offline import get_plotlyjs
 
-from steelyard.analysis import formatting, history
+from steelyard.analysis import headlines, history
 from steelyard.errors import UserError
 from steelyard.files import atomic
 from steelyard.report import figures, page
@@ -62,7 +62,7 @@ def row(line: Line) -> tuple[str, ...]:
     change = f"{history.changed(last.ratio)}, {last.after.when.date()}" if last else "none"
     change = f"creeps since about {line.creep.since.when.date()}" if line.creep else change
     return (
-        newest.title, newest.group, formatting.SHORT_INPUTS[newest.input], line.runs[-1].machine[:8], str(len(line.runs)),
+        newest.title, newest.group, headlines.SHORT_INPUTS[newest.input], line.runs[-1].machine[:8], str(len(line.runs)),
         notation.duration(newest.step_ns), change,
     )  # fmt: skip
 
@@ -98,7 +98,7 @@ def _plot(place: int, lines: list[Line], found: History) -> Figure:
         f"Each point is a run, the geometric mean over its processes, on {found.machines[machine]}. "
         "Rings: the first run of a new level."
     )
-    title = f"{newest.group}, {formatting.SHORT_INPUTS[newest.input]}"
+    title = f"{newest.group}, {headlines.SHORT_INPUTS[newest.input]}"
     return Figure(f"history/{place}", title, caption, traces, layout, wide=True)
 
 

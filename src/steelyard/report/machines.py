@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from steelyard.analysis import formatting
+from steelyard.analysis import formatting, headlines
 from steelyard.analysis.compare import FIELDS
 from steelyard.errors import UserError
 from steelyard.files import atomic
 from steelyard.report import page
 from steelyard.report.terms import TERMS, Glossary
 from steelyard.statistics import agreement
+from steelyard.wording import formatted
 from steelyard_worker.case import differences
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ def side_by_side(views: Sequence[View]) -> SideBySide:
     found = [table for key in groups if (table := _table(views, *key))]
     if not found:
         raise UserError(f"Runs {', '.join(view.name for view in views)} have no group in common.")
-    runs = {view.name: f"{formatting.machine(dict(view.record.host))} ({view.record.machine[:8]})" for view in views}
+    runs = {view.name: f"{formatted.machine(dict(view.record.host))} ({view.record.machine[:8]})" for view in views}
     return SideBySide(runs, _labels(views), found)
 
 
@@ -156,7 +157,7 @@ def write(found: SideBySide, path: Path) -> Path:
     terms = Glossary({name: TERMS[name] for name in EXPLAINED})
     text = page.environment(terms).get_template(TEMPLATE).render(
         found=found, terms=terms.texts, never=NEVER, style=style_text, policy=page.policy([], [style_text]),
-        inputs=formatting.SHORT_INPUTS,
+        inputs=headlines.SHORT_INPUTS,
     )  # fmt: skip
     try:
         atomic.write_text(path, text)

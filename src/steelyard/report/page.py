@@ -15,7 +15,7 @@ from jinja2.bccache import Bucket
 from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
-from steelyard.analysis import asynchronous_ranks, formatting, nodes, published, tuned, warnings
+from steelyard.analysis import asynchronous_ranks, formatting, headlines, nodes, published, tuned, warnings
 from steelyard.analysis.model import View
 from steelyard.report import details, exchange, privacy, scaling_table, workload_parts
 from steelyard.report.columns import ranked_by
@@ -24,6 +24,7 @@ from steelyard.report.styles import styles
 from steelyard.report.terms import Glossary, anchor, glossary
 from steelyard.results import addresses
 from steelyard.results.quantities import STEP_TIME, in_task
+from steelyard.wording import formatted
 from steelyard.wording.task_words import fill
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -56,7 +57,9 @@ def render(view: View) -> str:
     """Return the page of a run."""
     style, host = styles(view.comparisons), dict(view.record.host)
     known = replace(view.record, command=addresses.command(view.record.command))
-    workloads = [workload_parts.workload(comparison, style, view.comparisons) for comparison in view.comparisons]
+    workloads = [
+        workload_parts.workload(comparison, style, view.comparisons, view.name) for comparison in view.comparisons
+    ]
     machine = stability.machine(view)
     figures = [figure for workload in workloads for figure in workload.all_figures] + ([machine] if machine else [])
     tasks, tables = (
@@ -70,11 +73,11 @@ def render(view: View) -> str:
     return environment(terms).get_template(PAGE).render(
         view=view, record=known, exchange=exchange, ranks=scaling_table, not_waiting=asynchronous_ranks,
         workloads=workloads, machine=machine, notices=warnings.gather(view.warnings),
-        question=known.plan.study.question if by_time else formatting.basis(in_task(view.quantity, view.task)),
+        question=known.plan.study.question if by_time else headlines.basis(in_task(view.quantity, view.task)),
         redone=published.section(view), tuned=tuned.section(view),
-        rule="" if by_time else fill(formatting.RULE, view.task), intervals=formatting.INTERVALS,
-        options=details.without_tables(asdict(known.plan.options)), when=formatting.moment(known.created),
-        machine_line=nodes.machine_line(known, view.disturbances, formatting.machine(host)),
+        rule="" if by_time else fill(headlines.RULE, view.task), intervals=headlines.INTERVALS,
+        options=details.without_tables(asdict(known.plan.options)), when=formatted.moment(known.created),
+        machine_line=nodes.machine_line(known, view.disturbances, formatted.machine(host)),
         nodes=nodes.rounds(view.disturbances), pooled=nodes.POOLED, host=details.host_facts(host),
         figures=embedded([figure.as_dict() for figure in figures]), library=library() if figures else "",
         terms=terms.texts, style=style_text, drawing=drawing, policy=policy([drawing, get_plotlyjs()], [style_text, ""]),
@@ -120,7 +123,7 @@ def environment(terms: Glossary) -> Environment:
         bytecode_cache=COMPILED,
     )  # fmt: skip
     found.filters.update(explained=lambda sentence: terms.marked(privacy.without_names(sentence)), term=terms.button)
-    found.filters.update(anchor=anchor, build=formatting.build, describe=formatting.describe, facts=details.facts)
+    found.filters.update(anchor=anchor, build=formatting.build, describe=headlines.describe, facts=details.facts)
     found.filters.update(
         lines=published.lines, tables=details.tables, without_tables=details.without_tables, remaining=_remaining
     )

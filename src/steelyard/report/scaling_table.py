@@ -6,9 +6,11 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from steelyard.analysis import asynchronous_ranks, formatting, scaling, scaling_lines
-from steelyard.analysis.formatting import NO_VALUE, SHORT_INPUTS, Formatted
+from steelyard.analysis.headlines import SHORT_INPUTS
 from steelyard.report.columns import COLUMNS, NARROW, Column
 from steelyard.results.quantities import PEAK_MEMORY
+from steelyard.wording import formatted
+from steelyard.wording.formatted import NO_VALUE, Formatted
 from steelyard.wording.notation import quantity_text
 from steelyard.wording.task_words import fill
 from steelyard_worker import strategy_kinds
@@ -143,7 +145,7 @@ def _speed_up(row: Scaled) -> Formatted:
         return Formatted("not measured", "no single process")
     if not row.speed_up:
         return Formatted("not measured", "no round in common")
-    found = formatting.of_ratio(row.speed_up)
+    found = formatted.of_ratio(row.speed_up)
     over = "" if row.single.case.strategy == PINNED else f", over {row.single.case.strategy}"
     return Formatted(found.value, f"{found.interval}{over}")
 
@@ -187,7 +189,7 @@ def _least_to_most(values: tuple[float, ...], unit: str) -> str:
 def _ideal(row: Scaled) -> Formatted:
     if row.ideal_idle is None:
         return Formatted(NO_VALUE)
-    return Formatted(formatting.percent_text(row.ideal_idle), f"{row.micro_batches} micro-batches")
+    return Formatted(formatted.percent_text(row.ideal_idle), f"{row.micro_batches} micro-batches")
 
 
 def _weak_row(each: Weak) -> list[str]:

@@ -14,6 +14,9 @@ from steelyard.analysis import (
     asynchronous_ranks,
     formatting,
     graphs,
+    headlines,
+    job_length,
+    machine_limits,
     published,
     setting_effects,
     shares,
@@ -22,7 +25,7 @@ from steelyard.analysis import (
 )
 from steelyard.analysis.model import Comparison, Contender, View, location_of
 from steelyard.profiles.quantities import QUANTITIES as PROFILED
-from steelyard.report import ceiling, columns, communication, job_length, scaling_table, terminal_blocks, workload_parts
+from steelyard.report import columns, communication, scaling_table, terminal_blocks, workload_parts
 from steelyard.report.columns import Column
 from steelyard.report.sections import OF_COMPARISON
 from steelyard.report.sections.subject import Subject
@@ -32,6 +35,7 @@ from steelyard.results.learning import courses
 from steelyard.results.quantities import OF_PHASES, PROCESS, STEP_TIME, in_task
 from steelyard.results.repeated import Repeated
 from steelyard.statistics.verdicts import Verdict
+from steelyard.wording import formatted
 from steelyard.wording.task_words import fill
 
 COLOURS = {"certified": "green", "rejected": "bold red", "none": "yellow"}
@@ -49,25 +53,14 @@ def show(found: View, as_json: bool = False) -> None:
     print_view(Console(highlight=False), found)
 
 
-def _print_shares(console: Console, comparison: Comparison) -> None:
-    """Print the profiles in single numbers, if there are any."""
-    if found := shares.section(comparison):
-        console.print()
-        console.print(Text("Profiled steps in numbers", style="bold"))
-        table = Table(*found.headings, box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
-        for row in found.rows:
-            table.add_row(*map(Text, row))
-        console.print(table)
-
-
 def print_view(console: Console, view: View) -> None:
     """Print tables, verdicts and warnings."""
     if view.quantity is not STEP_TIME:
         console.print(
-            f"\n{formatting.basis(in_task(view.quantity, view.task))} {fill(formatting.RULE, view.task)}", markup=False
+            f"\n{headlines.basis(in_task(view.quantity, view.task))} {fill(headlines.RULE, view.task)}", markup=False
         )
     for comparison in view.comparisons:
-        _print_comparison(console, comparison, view.comparisons)
+        _print_comparison(console, Subject(comparison, view.comparisons, styles([comparison]), view.name))
     if tried := tuned.sentence(view):
         console.print(Text(tried))
     for each in view.missing:
@@ -89,7 +82,7 @@ def _print_published(console: Console, found: published.Section) -> None:
     for quantity, cells in (each for each in rows if each[1].is_measured):
         where = cells.network if quantity == STEP_TIME.name else f"{cells.network}, {quantity}"
         ratio = Text.assemble(cells.ratio.value, "\n", (cells.ratio.interval, "dim"))
-        judgement = Text(cells.judgement or formatting.NO_VALUE, JUDGEMENTS.get(cells.judgement, "dim"))
+        judgement = Text(cells.judgement or formatted.NO_VALUE, JUDGEMENTS.get(cells.judgement, "dim"))
         about = f"{where}\nhere: {cells.setting}"
         if cells.differences and found.names_differences:
             about += f"\ndiffers: {cells.differences}"
@@ -104,30 +97,28 @@ def _print_published(console: Console, found: published.Section) -> None:
         console.print(Text(found.dispatch, "yellow"))
 
 
-def _print_comparison(console: Console, comparison: Comparison, among: Sequence[Comparison]) -> None:
+def _print_comparison(console: Console, subject: Subject) -> None:
+    comparison, among = subject.comparison, subject.among
     console.print()
     title = Text(f"{comparison.title}, {comparison.group}", style="bold")
     console.rule(title, align="left", characters="─", style="dim")
-    console.print(Text(formatting.describe(comparison), style="dim"))
+    console.print(Text(headlines.describe(comparison), style="dim"))
     for source in comparison.rankings:
         console.print()
-        console.print(Text(formatting.heading(comparison, source), style="bold"))
+        console.print(Text(headlines.heading(comparison, source), style="bold"))
         measured = [each for each in comparison.contenders if source in each.standings]
         shown = columns.shown(comparison.quantity, comparison.task, console.width)
         console.print(_table(measured, comparison, source, shown))
-        headline, verdict = formatting.headline(comparison, source), formatting.below_headline(comparison, source)
+        headline, verdict = headlines.headline(comparison, source), headlines.below_headline(comparison, source)
         console.print(Text.assemble((headline, "bold"), f" {verdict}" if verdict else ""))
         if comparison.advice[source]:
             console.print(Text(comparison.advice[source]))
-    if (found := ceiling.section(comparison, styles([comparison]))) and found.headline:
-        console.print(Text(found.headline))
-    if length := job_length.section(comparison, styles([comparison])):
-        console.print(Text(length.sentence))
+    terminal_blocks.show(console, OF_COMPARISON["machine limits"](subject))
+    terminal_blocks.show(console, OF_COMPARISON["job length"](subject))
     _print_ranks(console, comparison, among)
     _print_exchanges(console, comparison)
-    subject = Subject(comparison, among, styles([comparison]))
     terminal_blocks.show(console, OF_COMPARISON["setting effects"](subject))
-    _print_shares(console, comparison)
+    terminal_blocks.show(console, OF_COMPARISON["where the time goes"](subject))
     _print_trainings(console, comparison)
     terminal_blocks.show(console, OF_COMPARISON["learning"](subject))
     remarks = [
@@ -172,7 +163,7 @@ def _print_trainings(console: Console, comparison: Comparison) -> None:
     trained = [each for each in comparison.contenders if each.trains_epochs]
     if trained:
         console.print()
-        console.print(Text(formatting.EPOCHS, style="bold"))
+        console.print(Text(headlines.EPOCHS, style="bold"))
         shown = [each for each in columns.of_epochs(trained[0].case) if console.width >= each.width]
         console.print(_table(trained, comparison, "", shown))
 
@@ -245,7 +236,7 @@ def as_dict(view: View) -> dict[str, Any]:
         found["published"] = [_published(each) for each in view.published]
     if quantity is not STEP_TIME:
         facts = _picked(quantity, "name", "unit", "more_is_better")
-        found["quantity"] = {**facts, "decision": fill(formatting.RULE, view.task)}
+        found["quantity"] = {**facts, "decision": fill(headlines.RULE, view.task)}
     plain: dict[str, Any] = finite(found)
     return plain
 
@@ -294,50 +285,21 @@ def _comparison(comparison: Comparison, among: Sequence[Comparison]) -> dict[str
 
     return {
         **_picked(comparison, "group", "title", "task", "batch", "unit", "primary", "reused"),
-        "headlines": {source: formatting.headline(comparison, source) for source in rankings},
-        "sentences": {source: formatting.verdict(comparison, source) for source in rankings},
+        "headlines": {source: headlines.headline(comparison, source) for source in rankings},
+        "sentences": {source: headlines.verdict(comparison, source) for source in rankings},
         "advice": comparison.advice,
         "verdicts": {
             source: [_verdict(comparison, verdict) for verdict in ranking.verdicts]
             for source, ranking in rankings.items()
         },
-        "limits": _limits(comparison),
-        "job_length": length_of_job(comparison),
+        "limits": machine_limits.as_dict(comparison),
+        "job_length": job_length.as_dict(comparison, named),
         "contenders": [_contender(comparison, contender) for contender in comparison.contenders],
         "skipped": [asdict(each) for each in comparison.skipped],
         **({"ranks": scaling_table.as_dict(spread, named)} if spread else {}),
         **({"communication": communication.as_dict(exchanges, named)} if exchanges else {}),
         **({"setting_effects": effects} if (effects := setting_effects.as_dict(comparison, named)) else {}),
     }
-
-
-def _limits(comparison: Comparison) -> dict[str, Any] | None:
-    """Return the needs of a step, the machine's limits per second, and the limit that bounds the network; None if unknown."""
-    found = ceiling.section(comparison, styles([comparison]))
-    if not (found and found.limits):
-        return None
-    return {
-        "headline": found.headline, "sentences": found.sentences, **asdict(found.limits),
-        **_picked(found.limits, "intensity", "roof_flops", "bound"),
-    }  # fmt: skip
-
-
-def length_of_job(comparison: Comparison) -> dict[str, Any] | None:
-    """Return which contender finishes first from which number of steps on, and the break-even points; None if unknown."""
-    found = job_length.section(comparison, styles([comparison]))
-    if not found:
-        return None
-    return {
-        "sentence": found.sentence,
-        "first": [{"from_steps": steps, "case": case_name(comparison, each)} for steps, each in found.first],
-        "pairs": [
-            {
-                "later": case_name(comparison, pair.later), "sooner": case_name(comparison, pair.sooner),
-                "break_even": asdict(pair.found) if pair.found else None,
-            }
-            for pair in found.pairs
-        ],
-    }  # fmt: skip
 
 
 def case_name(comparison: Comparison, contender: Contender) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from rich import table as rich_table
 from rich.text import Text
 
-from steelyard.report.blocks import ON_TERMINAL, Panel, Paragraph, Strong, Table, within
+from steelyard.report.blocks import ON_TERMINAL, Panel, Paragraph, Reasons, Strong, Table, within
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -34,6 +34,9 @@ def _show(console: Console, block: Block) -> None:
             console.print(Text.assemble(*map(_part, block.parts)))
         case Table():
             console.print(_table(block, console.width))
+        case Reasons():
+            for name, sentence in block.pairs:
+                console.print(Text.assemble((f"{name}: ", "bold"), sentence))
         case _:
             raise TypeError(f"A terminal cannot show a block of the kind {block.kind}.")
 

@@ -4,18 +4,15 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from steelyard.analysis import formatting, setting_effects, shares, trainings
-from steelyard.analysis.formatting import Formatted
+from steelyard.analysis import headlines, setting_effects, trainings
 from steelyard.analysis.learning_curves import learning
 from steelyard.analysis.model import Comparison, Contender
 from steelyard.analysis.summaries import Summary, summary
-from steelyard.report import ceiling, choosing, communication, exchange, explained, job_length, scaling_table
+from steelyard.report import communication, exchange, scaling_table
 from steelyard.report.blocks import ON_PAGE, Block, within
 from steelyard.report.blocks import figures as figures_in
-from steelyard.report.ceiling import Ceiling
 from steelyard.report.columns import Column, of_epochs, of_phases, ranked_by
 from steelyard.report.figures import Figure
-from steelyard.report.job_length import JobLength
 from steelyard.report.plots import (
     confusion,
     forest,
@@ -25,11 +22,11 @@ from steelyard.report.plots import (
     series,
     stability,
     staleness,
-    start_and_memory,
 )
 from steelyard.report.sections import OF_COMPARISON
 from steelyard.report.sections.subject import Subject
 from steelyard.report.styles import Style
+from steelyard.wording.formatted import Formatted
 
 Row = tuple[Contender, Style, list[tuple[Column, Formatted]]]
 
@@ -58,10 +55,9 @@ class Workload:
     `summary` is None if the summary of another seed covers this one.
 
     `verdict` belongs to the input that decides; the rest to all inputs. `epochs` is None where no whole epochs
-    were trained, `memory` where no phase has a known peak, `ceiling` where nothing was measured, `length` where fewer than two
-    contenders have steady steps. `choice` says what to choose; None where another quantity than the time per step is ranked.
-    `exchanged`: rows of the table of exported networks. `scaling` and its table `ranks` are None if no training was spread,
-    `exchange_of_ranks` and its table `exchanges` if none was spread over processes. `blocks`: by section.
+    were trained, `memory` where no phase has a known peak. `exchanged`: rows of the table of exported networks. `scaling` and its
+    table `ranks` are None if no training was spread, `exchange_of_ranks` and its table `exchanges` if none was spread over
+    processes. `blocks`: by section.
     """
 
     comparison: Comparison
@@ -70,11 +66,6 @@ class Workload:
     inputs: list[Input]
     epochs: Input | None
     memory: Input | None
-    ceiling: Ceiling | None
-    length: JobLength | None
-    choice: choosing.Section | None
-    explained: explained.Section | None
-    shares: shares.Section | None
     figures: list[Figure]
     missing: list[tuple[str, str]]
     exchanged: list[list[str]]
@@ -89,10 +80,6 @@ class Workload:
     def all_figures(self) -> list[Figure]:
         """The plots of all inputs, the learning curves, and the others."""
         found = [part.forest for part in self.inputs if part.forest]
-        found += [self.ceiling.figure] if self.ceiling and self.ceiling.figure else []
-        found += [self.length.figure] if self.length else []
-        found += self.explained.figures if self.explained else []
-        found += [each.figure for each in self.choice.trade_offs] if self.choice else []
         found += [figure for blocks in self.blocks.values() for figure in figures_in(blocks)]
         return found + self.figures + self.confusions
 
@@ -102,7 +89,9 @@ class Workload:
         return re.sub(r"\W+", "-", self.comparison.group)
 
 
-def workload(comparison: Comparison, styles: dict[str, Style], among: Sequence[Comparison] = ()) -> Workload:
+def workload(
+    comparison: Comparison, styles: dict[str, Style], among: Sequence[Comparison] = (), run: str = ""
+) -> Workload:
     """Return the section of a comparison. Of those that differ only in their seed, the first has the curves of all seeds."""
     inputs = {source: _input(comparison, source, styles) for source in comparison.rankings}
     nothing = Input("", "Nothing was measured.", [], "", [], None)
@@ -113,8 +102,6 @@ def workload(comparison: Comparison, styles: dict[str, Style], among: Sequence[C
         latency.figure(comparison, styles),
         link_speed.figure(comparison),
         staleness.figure(comparison, styles),
-        start_and_memory.start(comparison),
-        start_and_memory.memory(comparison, styles),
     ]
     verdict, shown = inputs.get(comparison.primary, nothing), [figure for figure in figures if figure]
     trained = [each for each in comparison.contenders if each.trains_epochs]
@@ -123,17 +110,13 @@ def workload(comparison: Comparison, styles: dict[str, Style], among: Sequence[C
     spread, exchange_of_ranks = scaling_table.section(comparison, among), communication.section(comparison)
     all_of_run = among or [comparison]
     curves = learning(trainings.of_all_seeds(comparison, all_of_run))
-    subject = Subject(comparison, all_of_run, styles)
+    subject = Subject(comparison, all_of_run, styles, run)
     answers = [*spread.in_short, *spread.of_not_waiting] if spread else []
     answers += setting_effects.in_short(comparison)
     return Workload(
         comparison, summary(comparison, all_of_run, curves, verdict.headline, verdict.clauses, verdict.advice, answers),
-        verdict, list(inputs.values()), _table(formatting.EPOCHS, trained, columns, comparison, styles),
-        _table(formatting.PHASES, known, of_phases(comparison.task), comparison, styles),
-        ceiling.section(comparison, styles),
-        job_length.section(comparison, styles),
-        choosing.section(comparison, all_of_run, styles),
-        explained.section(comparison), shares.section(comparison),
+        verdict, list(inputs.values()), _table(headlines.EPOCHS, trained, columns, comparison, styles),
+        _table(headlines.PHASES, known, of_phases(comparison.task), comparison, styles),
         shown, missing(comparison),
         exchange.rows(comparison), {name: within(make(subject), ON_PAGE) for name, make in OF_COMPARISON.items()}, spread,
         _of_ranks(scaling_table.HEADING, spread, comparison, styles), exchange_of_ranks,
@@ -186,7 +169,7 @@ def _input(comparison: Comparison, source: str, styles: dict[str, Style]) -> Inp
         (each, styles[each.variant], [(column, column.format(comparison, each, source)) for column in shown])
         for each in measured
     ]
-    clauses = [clause.rstrip(".") for clause in formatting.below_headline(comparison, source).split("; ") if clause]
+    clauses = [clause.rstrip(".") for clause in headlines.below_headline(comparison, source).split("; ") if clause]
     plot = forest.figure(comparison, source, styles)
-    headline, advice = formatting.headline(comparison, source), comparison.advice[source]
-    return Input(formatting.heading(comparison, source), headline, clauses, advice, rows, plot)
+    headline, advice = headlines.headline(comparison, source), comparison.advice[source]
+    return Input(headlines.heading(comparison, source), headline, clauses, advice, rows, plot)

@@ -56,6 +56,14 @@ def data_size(size: float) -> str:
     return f"{size:.0f} B"
 
 
+def prefixed(value: float) -> str:
+    """Return a number with three digits and the prefix of its unit: `12.3 G`."""
+    for scale, prefix in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if value >= 0.9995 * scale:
+            return f"{significant(value / scale)} {prefix}"
+    return f"{significant(value)} "
+
+
 def scaled_unit(unit: str, value: float) -> tuple[float, str]:
     """Return the unit in which a person reads a value, as (its size in `unit`, its name)."""
     if unit == "ns":

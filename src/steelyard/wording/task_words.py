@@ -18,4 +18,9 @@ WORDS = {
 def fill(text: str, task: str) -> str:
     """Return a text with its placeholders, such as {step}, replaced by the words of a task. {Step} begins a sentence."""
     words = WORDS[task]
-    return text.format(**words, **{name.capitalize(): word[:1].upper() + word[1:] for name, word in words.items()})
+    return text.format(**words, **{name.capitalize(): capitalised(word) for name, word in words.items()})
+
+
+def capitalised(text: str) -> str:
+    """Return text with a capital first letter."""
+    return text[:1].upper() + text[1:]

@@ -11,7 +11,7 @@ def execute(arguments: argparse.Namespace) -> int:
     """Print the answers, or search settings with `--tune`; the exit code is 1 if there is no result."""
     from steelyard import analysis
     from steelyard.analysis.goals import CONDITIONS, GOALS, Wishes
-    from steelyard.report import choosing_lines
+    from steelyard.report import advice
 
     tune.check(arguments)
     if arguments.tune:
@@ -33,4 +33,4 @@ def execute(arguments: argparse.Namespace) -> int:
         only_maintained=not arguments.any,
     )  # fmt: skip
     folder = run_folders.find(selection.runs_of(arguments), arguments.run)
-    return 0 if choosing_lines.show(analysis.view(folder), wishes, arguments.json) else 1
+    return 0 if advice.show(analysis.view(folder), wishes, arguments.json) else 1

@@ -6,12 +6,12 @@ from pathlib import Path
 
 from steelyard import analysis
 from steelyard.analysis import changes, compare
-from steelyard.analysis.formatting import NO_VALUE
 from steelyard.cli.commands import selection
 from steelyard.errors import UserError
 from steelyard.report import machines
 from steelyard.results import record, run_folders
 from steelyard.results.quantities import quantity
+from steelyard.wording.formatted import NO_VALUE
 from steelyard.wording.notation import quantity_text
 
 

@@ -3,7 +3,7 @@
 import math
 from typing import Any
 
-from steelyard.analysis import formatting
+from steelyard.analysis import formatting, headlines
 from steelyard.analysis.model import Comparison, Contender
 from steelyard.report import figures
 from steelyard.report.columns import mean_heading
@@ -12,6 +12,7 @@ from steelyard.report.styles import Style
 from steelyard.statistics import sentences
 from steelyard.statistics.sentences import percent, together
 from steelyard.wording.notation import quantity_text
+from steelyard.wording.task_words import capitalised
 
 ROW_PIXELS = 46
 WIDEST = 4.0
@@ -56,7 +57,7 @@ def figure(comparison: Comparison, source: str, styles: dict[str, Style]) -> Fig
         unit, axis, title = "x", f"{quantity.label} / {quantity.best_value}", f"ratio to the {quantity.best}"
         spans = [_ratio(contender, source, ranking.leader) for contender in measured]
         shown = formatting.ratio
-        label, best = formatting.capitalised(quantity.label), formatting.of_the_best(quantity)
+        label, best = capitalised(quantity.label), headlines.of_the_best(quantity)
         caption = RATIOS.format(label=label, best=best, interval=interval, delta=percent(ranking.delta_used))
         caption += READING.format(together=together(ranking.beyond_plan)) if several else ""
     texts = [(contender.title, str(shown(comparison, contender, source))) for contender in measured]
@@ -71,9 +72,7 @@ def figure(comparison: Comparison, source: str, styles: dict[str, Style]) -> Fig
             ends = [] if span[1] < low and span[2] > high else [max(span[1], low), min(span[2], high)]
             data += _interval(row, span[0], ends, contender, styles[contender.variant], "<br>".join(map(plain, text)))
     caption += _uncertified(measured)
-    return Figure(
-        f"ratios/{comparison.group}/{source}", formatting.capitalised(title), caption, data, layout, wide=True
-    )
+    return Figure(f"ratios/{comparison.group}/{source}", capitalised(title), caption, data, layout, wide=True)
 
 
 def _mean(contender: Contender, source: str, size: float) -> Span | None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from steelyard.analysis import formatting
+from steelyard.analysis import headlines
 from steelyard.analysis.model import Comparison, Contender
 from steelyard.report import figures
 from steelyard.report.figures import Figure, Series, extremes
@@ -61,7 +61,7 @@ def step_times(comparison: Comparison, source: str, styles: dict[str, Style]) ->
     layout |= {"annotations": titles, "shapes": borders, "margin": {"l": 8, "r": 12, "t": 24, "b": 40}}
     frame = figures.frame(STRIP_PIXELS * len(measured) + 70, hovermode="closest", **layout)
     caption = fill(STEPS, comparison.task) if source == next(iter(comparison.rankings)) else STEPS_CACHED
-    title = f"{fill('{Step} times', comparison.task)}, {formatting.SHORT_INPUTS[source]}"
+    title = f"{fill('{Step} times', comparison.task)}, {headlines.SHORT_INPUTS[source]}"
     return Figure(f"steps/{comparison.group}/{source}", title, caption, data, frame)
 
 

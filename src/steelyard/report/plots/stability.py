@@ -3,14 +3,14 @@
 from statistics import fmean
 from typing import Any
 
-from steelyard.analysis import formatting
+from steelyard.analysis import formatting, headlines
 from steelyard.analysis.model import Comparison, Contender, View
 from steelyard.report import figures
 from steelyard.report.columns import own
 from steelyard.report.figures import Figure, plain
 from steelyard.report.styles import Style
 from steelyard.wording.notation import quantity_text
-from steelyard.wording.task_words import fill
+from steelyard.wording.task_words import capitalised, fill
 
 LOADS = (
     ("own_cores", "this run", "#6892d1", ""),
@@ -40,10 +40,10 @@ def rounds(comparison: Comparison, source: str, styles: dict[str, Style]) -> Fig
     down = figures.axis("", ticksuffix=" %", range=[-limit, limit], nticks=6)
     across = figures.axis("round", dtick=1)
     layout = figures.frame(320, figures.LEGEND, hovermode="closest", xaxis=across, yaxis=down)
-    caption = VARIATION.format(name=formatting.capitalised(own(comparison.quantity, comparison.task).heading))
+    caption = VARIATION.format(name=capitalised(own(comparison.quantity, comparison.task).heading))
     if source != next(iter(comparison.rankings)):
         caption = VARIATION_CACHED
-    title = f"Round by round, {formatting.SHORT_INPUTS[source]}"
+    title = f"Round by round, {headlines.SHORT_INPUTS[source]}"
     return Figure(f"rounds/{comparison.group}/{source}", title, caption, data, layout)
 
 

@@ -1,14 +1,20 @@
-"""Costs other than step time: start-up and memory."""
+"""Plots of what contenders cost apart from the time of steps: start-up and memory."""
 
-from typing import Any
+from __future__ import annotations
 
-from steelyard.analysis import formatting
-from steelyard.analysis.model import Comparison, Contender
+from typing import TYPE_CHECKING, Any
+
 from steelyard.report import figures
 from steelyard.report.figures import Figure
-from steelyard.report.styles import Style
 from steelyard.wording import notation
 from steelyard.wording.task_words import fill
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from steelyard.analysis.model import Comparison, Contender
+    from steelyard.analysis.start_and_memory import StartAndMemory
+    from steelyard.report.styles import Styles
 
 BAR_PIXELS = 44
 BAR_WIDTH = 0.36
@@ -29,11 +35,14 @@ OF_RANKS = " Of several ranks, it is the sum over all of them."
 LARGEST = " Each bar is the largest of all rounds; the table has their mean."
 
 
-def start(comparison: Comparison) -> Figure | None:
-    """Return the time a process needs before its second step; None if it was not recorded."""
-    started = [contender for contender in comparison.contenders if any(contender.phases_ns.values())]
-    if not started:
-        return None
+def figures_of(comparison: Comparison, known: StartAndMemory, styles: Styles) -> list[Figure]:
+    """Return the plots of what was recorded: the start, and peak memory."""
+    start = [_start(comparison, known.started)] if known.started else []
+    return start + ([_memory(comparison, known, styles)] if known.sized else [])
+
+
+def _start(comparison: Comparison, started: Sequence[Contender]) -> Figure:
+    """Return the time that a process needs before its second step."""
     data = [_phase(started, key, fill(label, comparison.task), *style) for key, label, *style in PHASES]
     totals = [(each.title, notation.duration(sum(each.phases_ns.values()))) for each in started]
     layout = _bars(totals, figures.axis("seconds", nticks=6, rangemode="tozero"))
@@ -41,24 +50,18 @@ def start(comparison: Comparison) -> Figure | None:
     return Figure(f"start/{comparison.group}", "Start-up time", fill(START_CAPTION, comparison.task), data, layout)
 
 
-def memory(comparison: Comparison, styles: dict[str, Style]) -> Figure | None:
-    """Return the peak memory of each contender; None if it was not recorded."""
-    known = [(each, each.peak_device_bytes or each.peak_resident_bytes) for each in comparison.contenders]
-    sized = [(contender, size) for contender, size in known if size]
-    if not sized:
-        return None
-    bar = _bar([size / 2**20 for _, size in sized])
-    bar |= {"marker": {"color": [styles[contender.variant].colour for contender, _ in sized]}}
+def _memory(comparison: Comparison, known: StartAndMemory, styles: Styles) -> Figure:
+    """Return the peak memory of each contender."""
+    bar = _bar([size / 2**20 for _, size in known.sized])
+    bar |= {"marker": {"color": [styles[contender.variant].colour for contender, _ in known.sized]}}
     bar |= {"hovertemplate": "%{x:,.0f} MiB<extra></extra>"}
-    texts = [(contender.title, str(formatting.memory(contender))) for contender, _ in sized]
-    caption = MEMORY_CAPTION + (LARGEST if comparison.quantity.name == "peak memory" else "")
-    caption += OF_RANKS if any(trial.others for each, _ in sized for trial in each.trials) else ""
-    return Figure(
-        f"memory/{comparison.group}", "Peak memory", caption, [bar], _bars(texts, figures.axis("MiB", nticks=6))
-    )
+    texts = [(contender.title, notation.quantity_text("bytes", size)) for contender, size in known.sized]
+    caption = MEMORY_CAPTION + (LARGEST if known.largest else "") + (OF_RANKS if known.of_ranks else "")
+    layout = _bars(texts, figures.axis("MiB", nticks=6))
+    return Figure(f"memory/{comparison.group}", "Peak memory", caption, [bar], layout)
 
 
-def _phase(started: list[Contender], key: str, label: str, colour: str, hatch: str) -> dict[str, Any]:
+def _phase(started: Sequence[Contender], key: str, label: str, colour: str, hatch: str) -> dict[str, Any]:
     spent_ns = [contender.phases_ns.get(key, 0.0) for contender in started]
     return {
         **_bar([value / 1e9 for value in spent_ns]), "name": label, "marker": figures.bar_style(colour, hatch),

@@ -1,14 +1,18 @@
 """The plot of the time that every class of operations adds or saves between two contenders."""
 
-from typing import Any
+from __future__ import annotations
 
-from steelyard.analysis.model import Comparison, Contender
+from typing import TYPE_CHECKING, Any
+
 from steelyard.profiles import waterfall
-from steelyard.profiles.recorded import Explained
 from steelyard.report import figures
 from steelyard.report.figures import Figure
 from steelyard.wording import notation
 from steelyard.wording.task_words import fill
+
+if TYPE_CHECKING:
+    from steelyard.analysis.model import Comparison
+    from steelyard.analysis.where_time_goes import Profiled
 
 CHANGE = (
     "From the {step} of the one to that of the other: what each class of operations adds (to the right) or saves. "
@@ -17,9 +21,10 @@ CHANGE = (
 ROW_PIXELS = 30
 
 
-def figure(comparison: Comparison, first: Contender, a: Explained, second: Contender, b: Explained) -> Figure:
+def figure(comparison: Comparison, a: Profiled, b: Profiled) -> Figure:
     """Return the waterfall: a total, one bar for every class, which begins where the previous bar ended, and the other total."""
-    falls = waterfall.waterfall(a.breakdown.classes, b.breakdown.classes)
+    first, second = a.contender, b.contender
+    falls = waterfall.waterfall(a.profile.breakdown.classes, b.profile.breakdown.classes)
     start, end = sum(each.first_ns for each in falls), sum(each.second_ns for each in falls)
     scale, unit = notation.time_unit(max(start, end))
     shown = [each for each in falls if abs(each.change_ns) > 1e-3 * max(start, end)]

@@ -7,7 +7,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from steelyard.report.sections import graphs, learning_curves, setting_effects
+from steelyard.report.sections import (
+    graphs,
+    job_length,
+    learning_curves,
+    machine_limits,
+    setting_effects,
+    start_and_memory,
+    what_to_choose,
+    where_time_goes,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -17,7 +26,12 @@ if TYPE_CHECKING:
 
 OF_COMPARISON: dict[str, Callable[[Subject], Sequence[Block]]] = {
     "setting effects": setting_effects.blocks,
+    "machine limits": machine_limits.blocks,
+    "what to choose": what_to_choose.blocks,
+    "where the time goes": where_time_goes.blocks,
     "graphs": graphs.blocks,
+    "job length": job_length.blocks,
     "learning": learning_curves.blocks,
+    "start and memory": start_and_memory.blocks,
 }
 """The sections of a comparison, by name, in their order."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from steelyard.analysis import formatting, graphs
+from steelyard.analysis import graphs
 from steelyard.analysis.graphs import NONE, added, by_passes, without_passes, words_of
 from steelyard.profiles.graphs import COSTS, HELP
 from steelyard.report.blocks import Heading, Panel, Strong, aside, helps, plain_table
 from steelyard.statistics.answer import is_wide
 from steelyard.statistics.sentences import NOT_ENOUGH
+from steelyard.wording import formatted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -117,4 +118,4 @@ def _change(value: float, low: float, high: float, wide: bool) -> tuple[str, str
 
 
 def _percent(value: float) -> str:
-    return f"{100 * value:+.1f} %" if abs(value) < 10 else formatting.NO_VALUE
+    return f"{100 * value:+.1f} %" if abs(value) < 10 else formatted.NO_VALUE

@@ -45,7 +45,7 @@ def _on_page(found: Learning, subject: Subject) -> Iterator[Block]:
         yield aside(f"{READING}{MEAN if len(found.headings) > 1 else ''}. {found.note}")
         signs = [styles[row.variant] for row in found.rows]
         yield plain_table(comparison.title, THRESHOLDS, *_table("contender", found), signs=signs)
-    yield Plots(learning_curves.figures_of(found, styles))
+    yield Plots(lambda: learning_curves.figures_of(found, styles))
 
 
 def _on_terminal(found: Learning) -> Iterator[Block]:

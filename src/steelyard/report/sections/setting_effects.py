@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from steelyard.analysis import formatting, setting_effects
-from steelyard.analysis.formatting import NO_VALUE
 from steelyard.report.blocks import ON_DISPLAYS, Panel, aside, line, plain_table
 from steelyard.results.quantities import LARGEST_BATCH
+from steelyard.wording import formatted
+from steelyard.wording.formatted import NO_VALUE
 from steelyard.wording.task_words import fill
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ def _row(effect: Effect) -> list[str]:
 def _cells(effect: Effect) -> list[str]:
     if effect.batches:
         return [formatting.largest_batch(each).value for each in (effect.contender, effect.usual)]
-    return [str(formatting.of_ratio(each)) if each else NO_VALUE for each in (effect.time, effect.memory)]
+    return [str(formatted.of_ratio(each)) if each else NO_VALUE for each in (effect.time, effect.memory)]
 
 
 def _line(effect: Effect) -> str:

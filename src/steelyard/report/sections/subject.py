@@ -14,8 +14,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Subject:
-    """A comparison, all comparisons of its run in order, and the styles of their contenders."""
+    """A comparison, all comparisons of its run in order, the styles of their contenders, and the name of the run for commands."""
 
     comparison: Comparison
     among: Sequence[Comparison]
     styles: Styles
+    run: str = ""

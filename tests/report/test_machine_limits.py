@@ -8,11 +8,14 @@ import re
 import pytest
 from recorded import MACHINE, Script, options, view_of, write_run
 
-from steelyard.report import ceiling, page, terminal
+from steelyard.analysis.machine_limits import machine_limits
+from steelyard.report import page, terminal
+from steelyard.report.plots import roofline
+from steelyard.report.sections.machine_limits import table
 from steelyard.report.styles import styles
 from steelyard.results import record, trials
 from steelyard.results.quantities import PEAK_MEMORY
-from steelyard.statistics import roofline
+from steelyard.statistics.roofline import CACHE as IN_CACHES
 from steelyard_worker.protocol import EVENTS
 
 SCRIPTS = {"fake": Script(10.0), "dummy": Script(20.0)}
@@ -38,11 +41,17 @@ def written(tmp_path, scripts=SCRIPTS, gflops=200.0, gbps=10.0, cache=CACHE, wan
 
 def section(folder):
     (comparison,) = view_of(folder).comparisons
-    return ceiling.section(comparison, styles([comparison]))
+    return machine_limits(comparison)
 
 
 def cells(found):
-    return {row[0]: dict(zip(found.headings[1:], row[1:], strict=True)) for row in found.rows}
+    headings, rows = table(found)
+    return {row[0]: dict(zip(headings[1:], row[1:], strict=True)) for row in rows}
+
+
+def roof_of(folder):
+    (comparison,) = view_of(folder).comparisons
+    return roofline.figure(comparison, machine_limits(comparison).points, styles([comparison]))
 
 
 def test_below_the_bend_the_bandwidth_of_the_memory_is_the_limit(tmp_path):
@@ -87,7 +96,7 @@ def test_where_all_are_far_from_the_limit_the_headline_says_what_to_do(tmp_path)
 
 def test_data_that_a_cache_can_hold_is_not_bound_by_the_memory(tmp_path):
     found = section(written(tmp_path, gbps=1.0, cache=64 * 10**6))
-    assert found.limits.bound == roofline.CACHE
+    assert found.limits.bound == IN_CACHES
     assert found.headline.startswith(
         "Of the machine's two limits, arithmetic is the only one that this network cannot avoid: Fake comes closest, with 50 %"
     )
@@ -129,7 +138,7 @@ def test_a_record_without_bandwidth_and_threads_has_its_share_of_the_peak(tmp_pa
     folder = written(tmp_path, gbps=None)
     record.update(folder, peak={"float32": {"numpy": 400.0}})
     found = section(folder)
-    assert (found.headline, found.limits, found.figure) == ("", None, None)
+    assert (found.headline, found.limits, found.points) == ("", None, [])
     assert cells(found)["Fake"] == {"busy cores": "2.00 (100 %)", "share of peak": "25 %"}
 
 
@@ -152,7 +161,7 @@ def test_a_group_recorded_before_traffic_was_counted_can_be_read(tmp_path):
 
 
 def test_the_roof_bends_where_both_limits_meet_and_each_contender_is_a_point(tmp_path):
-    (roof, *points) = section(written(tmp_path)).figure.data
+    (roof, *points) = roof_of(written(tmp_path)).data
     assert roof["x"] == [1.25, 20.0, 160.0]
     assert roof["y"] == [12.5, 200.0, 200.0]
     assert {(each["name"], *each["x"]) for each in points} == {("Fake", 10.0), ("Dummy", 10.0)}
