@@ -11,10 +11,11 @@ from recorded import Script, view_of, write_run
 from recorded_trials import write_graph
 
 from steelyard import report
-from steelyard.analysis import graphs, terminal
+from steelyard.analysis import graphs
 from steelyard.plan import resolve
 from steelyard.plan.options import Options
 from steelyard.profiles.graphs import Counted
+from steelyard.report import as_json
 from steelyard.results.events import GraphStage
 
 RULES = [
@@ -107,7 +108,7 @@ def test_half_the_speed_is_twice_the_time(comparison) -> None:
 
 
 def test_the_counts_are_in_the_json(folder, capsys) -> None:
-    terminal.show(view_of(folder), as_json=True)
+    as_json.show(view_of(folder))
     (comparison,) = json.loads(capsys.readouterr().out)["comparisons"]
     found = {each["case"].partition("/")[2]: each.get("graph") for each in comparison["contenders"]}
     stage = found["tensorflow/graph,passes=all"]["stages"][1]

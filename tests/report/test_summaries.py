@@ -9,10 +9,10 @@ from reading import Page
 from recorded import Script, view_of, write_run
 
 from steelyard.analysis import formatting
+from steelyard.analysis.learning_curves import Learning
 from steelyard.analysis.summaries import Summary, summary
 from steelyard.plan.options import Options
 from steelyard.report import page
-from steelyard.report.plots.learning_curves import Learning
 
 NO_VERDICT = "No verdict: only one process of each contender was measured."
 NOTHING = "Nothing that was published could be held against this run."
@@ -54,7 +54,9 @@ def test_a_sentence_does_not_end_twice_where_there_are_no_clauses(rendered):
     assert not [each for each in sentences if ". ." in each]
 
 
-REACHED = Learning([], [], [], (1, 2), "Training until accuracy 95 %: PyTorch 3 s, JAX 4 s.")
+REACHED = Learning(
+    None, [], [], "", (1, 2), "", [], [], "Training until accuracy 95 %: PyTorch 3 s, JAX 4 s.", otherwise="", note=""
+)
 
 
 def test_what_the_trainings_of_all_seeds_reached_is_the_only_headline(view):

@@ -22,8 +22,6 @@ INPUTS = {
     "process": "One value per process",
 }
 """Input -> heading of its table, with the words of the task."""
-EPOCHS = "Whole epochs"
-PHASES = "Peak memory by phase"
 SHORT_INPUTS = {"pipeline": "own input pipeline", "cached": "cached batch", "process": "whole process"}
 CERTIFICATES = {"certified": "yes", "rejected": "REJECTED", "none": "none"}
 INTERVALS = (

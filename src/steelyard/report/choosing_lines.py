@@ -11,8 +11,8 @@ from steelyard.analysis import choices
 from steelyard.analysis.goals import Wishes
 from steelyard.analysis.model import Comparison, View
 from steelyard.report import choosing, job_length
+from steelyard.report.as_json import case_name, finite, length_of_job
 from steelyard.report.styles import styles
-from steelyard.report.terminal import case_name, finite, length_of_job
 
 
 def show(found: View, wishes: Wishes, as_json: bool = False) -> bool:

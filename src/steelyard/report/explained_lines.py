@@ -12,7 +12,7 @@ from rich.text import Text
 from steelyard.analysis.model import Comparison, View
 from steelyard.profiles import waterfall
 from steelyard.report import explained
-from steelyard.report.terminal import case_name, finite
+from steelyard.report.as_json import case_name, finite
 from steelyard.wording import notation
 
 BAR = 24

@@ -122,7 +122,7 @@ def _carried_out(
     from steelyard import analysis
     from steelyard import run as runs
     from steelyard.cli import outcome
-    from steelyard.report import terminal
+    from steelyard.report import as_json, terminal
 
     try:
         with closing(selection.screen_of(arguments, plan)) as screen:
@@ -139,7 +139,7 @@ def _carried_out(
         print(_kept(folder), end="", file=sys.stderr)
         return EXIT_INTERRUPTED
     found = analysis.view(folder)
-    terminal.show(found, as_json=arguments.json)
+    (as_json if arguments.json else terminal).show(found)
     if not arguments.json:
         print(durations.sentence(record.read(folder).seconds))
         print(page)

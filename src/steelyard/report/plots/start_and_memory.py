@@ -6,7 +6,7 @@ from steelyard.analysis import formatting
 from steelyard.analysis.model import Comparison, Contender
 from steelyard.report import figures
 from steelyard.report.figures import Figure
-from steelyard.report.styles import Style
+from steelyard.report.styles import Styles
 from steelyard.wording import notation
 from steelyard.wording.task_words import fill
 
@@ -41,7 +41,7 @@ def start(comparison: Comparison) -> Figure | None:
     return Figure(f"start/{comparison.group}", "Start-up time", fill(START_CAPTION, comparison.task), data, layout)
 
 
-def memory(comparison: Comparison, styles: dict[str, Style]) -> Figure | None:
+def memory(comparison: Comparison, styles: Styles) -> Figure | None:
     """Return the peak memory of each contender; None if it was not recorded."""
     known = [(each, each.peak_device_bytes or each.peak_resident_bytes) for each in comparison.contenders]
     sized = [(contender, size) for contender, size in known if size]

@@ -7,7 +7,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from steelyard.report.sections import graphs, learning_curves, setting_effects
+from steelyard.report.sections import (
+    confusion_matrices,
+    epochs,
+    exported_networks,
+    further_plots,
+    graphs,
+    incomplete,
+    learning_curves,
+    memory_by_phase,
+    rank_exchange,
+    setting_effects,
+    strategies,
+    verdicts,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -16,8 +29,17 @@ if TYPE_CHECKING:
     from steelyard.report.sections.subject import Subject
 
 OF_COMPARISON: dict[str, Callable[[Subject], Sequence[Block]]] = {
+    "verdicts": verdicts.blocks,
+    "epochs": epochs.blocks,
+    "memory by phase": memory_by_phase.blocks,
+    "strategies": strategies.blocks,
+    "exchange of ranks": rank_exchange.blocks,
     "setting effects": setting_effects.blocks,
     "graphs": graphs.blocks,
     "learning": learning_curves.blocks,
+    "exported networks": exported_networks.blocks,
+    "incomplete": incomplete.blocks,
+    "further plots": further_plots.blocks,
+    "confusion matrices": confusion_matrices.blocks,
 }
 """The sections of a comparison, by name, in their order."""

@@ -1,0 +1,43 @@
+"""What was not measured or is incomplete, and remarks about contenders."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from steelyard.analysis import formatting, incomplete
+from steelyard.report.blocks import ON_SCREEN, ON_TERMINAL, Heading, Panel, Reasons, Strong, aside
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from steelyard.analysis.model import Comparison
+    from steelyard.report.blocks import Block
+    from steelyard.report.sections.subject import Subject
+
+HEADING = "Not measured or incomplete"
+
+
+def blocks(subject: Subject) -> Sequence[Block]:
+    """Return the section: names with reasons on the page, lines on the terminal."""
+    return [*_on_page(subject.comparison), *_on_terminal(subject.comparison)]
+
+
+def _on_page(comparison: Comparison) -> Iterator[Block]:
+    if reasons := incomplete.reasons(comparison):
+        yield Heading(HEADING, media=ON_SCREEN)
+        yield Reasons([(each.title, each.text) for each in reasons])
+    for framework, remark in comparison.remarks:
+        yield aside(Strong(f"{framework}."), f" {remark}", media=ON_SCREEN)
+
+
+def _on_terminal(comparison: Comparison) -> Iterator[Block]:
+    lines = [
+        f"{each.title}: {'Not measured. ' if each.skipped else ''}{each.text}"
+        for each in incomplete.reasons(comparison)
+    ]
+    lines += [
+        f"{each.title}: set to {named}." for each in comparison.contenders if (named := formatting.not_in_title(each))
+    ]
+    lines += [f"{framework}: {remark}" for framework, remark in comparison.remarks]
+    if lines:
+        yield Panel("", [aside(each, media=ON_TERMINAL) for each in lines], media=ON_TERMINAL)

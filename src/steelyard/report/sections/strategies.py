@@ -1,0 +1,59 @@
+"""What ranks bring: strategies beside a single process, with the same batch and with more samples for more parts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from steelyard.analysis import formatting
+from steelyard.analysis.formatting import SHORT_INPUTS
+from steelyard.analysis.strategies import strategies
+from steelyard.report.blocks import ON_DISPLAYS, Heading, Panel, aside, line, plain_table
+from steelyard.report.sections import asynchronous_ranks, contender_tables
+from steelyard.report.sections.strategy_columns import columns
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from steelyard.analysis.scaling import Weak
+    from steelyard.analysis.strategies import Strategies
+    from steelyard.report.blocks import Block
+    from steelyard.report.sections.subject import Subject
+
+HEADING = "What ranks bring"
+CAPTION = (
+    "Every row trains with the same batch of {batch} on the {input}: N parts compute one Nth of it each (strong scaling). All "
+    "parts have as many threads as the single process."
+)
+WEAK_HEADING = "With more samples for more parts"
+WEAK_CAPTION = (
+    "Each part has as many samples as the single process alone (weak scaling). The overhead is 1 less the steps per second of "
+    "all parts divided by those of the single process. The two were not measured in common rounds, so slow changes of the "
+    "machine are not taken out."
+)
+WEAK_HEADINGS = ("contender", "parts", "batch", "single process", "its batch", "overhead")
+
+
+def blocks(subject: Subject) -> Sequence[Block]:
+    """Return the section; nothing where no training was spread."""
+    found = strategies(subject.comparison, subject.among)
+    return [Panel(HEADING, list(_content(found, subject)), media=ON_DISPLAYS)] if found else []
+
+
+def _content(found: Strategies, subject: Subject) -> Iterator[Block]:
+    comparison = subject.comparison
+    yield aside(CAPTION.format(batch=comparison.batch, input=SHORT_INPUTS[comparison.primary]))
+    contenders = [row.contender for row in found.rows]
+    table = contender_tables.on_page(subject, HEADING, contenders, columns(found.rows), comparison.primary)
+    yield table
+    yield contender_tables.how_to_read(table)
+    yield from (line(sentence) for sentence in (*found.in_short, *found.lines))
+    if found.weak:
+        yield Heading(WEAK_HEADING, level=4)
+        yield aside(WEAK_CAPTION)
+        yield plain_table(comparison.title, WEAK_HEADING, WEAK_HEADINGS, [_weak_row(each) for each in found.weak])
+    yield from asynchronous_ranks.blocks(found, comparison.title)
+
+
+def _weak_row(each: Weak) -> list[str]:
+    cells = (each.parts, each.batch, each.single.title, each.single_batch, formatting.of_share(each.overhead))
+    return [each.contender.title, *map(str, cells)]
