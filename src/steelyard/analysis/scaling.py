@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from steelyard.results import ranks, utilisation
 from steelyard.results.quantities import STEP_TIME
+from steelyard.results.trials import processes
 from steelyard.statistics.answer import is_wide
 from steelyard.statistics.intervals import Ratio, ratio_interval
 from steelyard.statistics.unpaired import welch
@@ -132,7 +133,7 @@ def _scaled(comparison: Comparison, contender: Contender, is_single: bool = Fals
     spread, parts = spread_of(contender), parts_of(contender.case.strategy)
     kind, computes = spread.kind if spread else SINGLE, computation(contender)
     facts: dict[str, Any] = {
-        "processes": ranks.processes(contender.trials[0].job),
+        "processes": processes(contender.trials[0].job),
         "shares_batch": not spread or (spread.shares == "batch" and kind not in CUTTING),
         "memory_bytes": of_each_rank(contender, ranks.peak_of_each),
         "busy_cores": of_each_rank(contender, lambda trial: _busy(trial, comparison.primary)),
