@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 def exported(comparison: Comparison) -> list[tuple[Contender, Exchanged]]:
     """Return the contenders that ran an exported network, each with what its first process recorded of the file."""
-    recorded = ((each, _of(each)) for each in comparison.contenders)
+    recorded = ((contender, _of(contender)) for contender in comparison.contenders)
     return [(contender, network) for contender, network in recorded if network]
 
 

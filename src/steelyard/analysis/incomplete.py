@@ -20,9 +20,11 @@ class Reason:
 
 def reasons(comparison: Comparison) -> list[Reason]:
     """Return why cells were skipped, and how contenders failed."""
-    skipped = [Reason(each.title, each.reason, skipped=True) for each in comparison.skipped]
+    skipped = [Reason(cell.title, cell.reason, skipped=True) for cell in comparison.skipped]
     return skipped + [
-        Reason(each.title, _failure(each), skipped=False) for each in comparison.contenders if each.failure
+        Reason(contender.title, _failure(contender), skipped=False)
+        for contender in comparison.contenders
+        if contender.failure
     ]
 
 

@@ -39,7 +39,7 @@ class Exchanged:
 def exchanges(comparison: Comparison) -> list[Exchanged]:
     """Return the contenders that were spread; none if none was spread over processes, or the record has no counters."""
     rows = [_exchanged(comparison, row) for row in scaling.scaled(comparison) if row.parts > 1]
-    if any(each.sent_bytes or each.contender.communication or each.contender.no_communication for each in rows):
+    if any(row.sent_bytes or row.contender.communication or row.contender.no_communication for row in rows):
         return rows
     return []
 
@@ -93,10 +93,10 @@ def line(exchanged: Exchanged, comparison: Comparison) -> str:
     sent, parts = exchanged.sent_bytes, []
     if any(sent):
         parts.append(f"{least_to_most(sent)} sent per step and rank ({of_gradients(sent, comparison)})")
-    if found := all_reduce(exchanged.contender):
+    if reduced := all_reduce(exchanged.contender):
         parts.append(
-            f"an all-reduce of {data_size(found.bytes)} takes {duration(found.ns)} alone ({duration(found.low_ns)} to "
-            f"{duration(found.high_ns)} over blocks; bus bandwidth {data_size(1e9 * found.bus_gbps)}/s)"
+            f"an all-reduce of {data_size(reduced.bytes)} takes {duration(reduced.ns)} alone ({duration(reduced.low_ns)} to "
+            f"{duration(reduced.high_ns)} over blocks; bus bandwidth {data_size(1e9 * reduced.bus_gbps)}/s)"
         )
     if stale := staleness(exchanged.contender):
         parts.append(f"a gradient had missed {significant(stale.mean)} updates of other ranks on average")

@@ -41,17 +41,17 @@ def strategies(comparison: Comparison, among: Sequence[Comparison] = ()) -> Stra
         return None
     weak, not_waiting = scaling.weak(comparison, among), asynchronous_ranks.beside(comparison)
     lines = [scaling_lines.line(row) for row in rows if row.parts > 1]
-    lines += [scaling_lines.weak_line(each) for each in weak]
-    of_not_waiting = [asynchronous_ranks.line(each) for each in not_waiting]
+    lines += [scaling_lines.weak_line(row) for row in weak]
+    of_not_waiting = [asynchronous_ranks.line(pair) for pair in not_waiting]
     return Strategies(rows, weak, not_waiting, scaling_lines.in_short(rows), lines, of_not_waiting)
 
 
-def as_dict(found: Strategies, name: Callable[[Contender], str]) -> dict[str, Any]:
+def as_dict(spread: Strategies, name: Callable[[Contender], str]) -> dict[str, Any]:
     """Return the figures for scripts; `name` is that of a contender of this comparison."""
     return {
-        "strategies": [_row(row, name) for row in found.rows],
-        "weak": [_weak(each, name) for each in found.weak],
-        "not_waiting": [asynchronous_ranks.as_dict(each, name) for each in found.not_waiting],
+        "strategies": [_row(row, name) for row in spread.rows],
+        "weak": [_weak(row, name) for row in spread.weak],
+        "not_waiting": [asynchronous_ranks.as_dict(pair, name) for pair in spread.not_waiting],
     }
 
 
@@ -67,8 +67,8 @@ def _row(row: Scaled, name: Callable[[Contender], str]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _weak(each: Weak, name: Callable[[Contender], str]) -> dict[str, Any]:
+def _weak(row: Weak, name: Callable[[Contender], str]) -> dict[str, Any]:
     return {
-        "case": name(each.contender), "parts": each.parts, "batch": each.batch,
-        "single": f"{each.group}/{each.single.variant}", "single_batch": each.single_batch, "overhead": asdict(each.overhead),
+        "case": name(row.contender), "parts": row.parts, "batch": row.batch,
+        "single": f"{row.group}/{row.single.variant}", "single_batch": row.single_batch, "overhead": asdict(row.overhead),
     }  # fmt: skip

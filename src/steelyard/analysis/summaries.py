@@ -54,7 +54,7 @@ def summary(
     """
     reached = [trained.sentence] if trained and trained.sentence else []
     otherwise = [*([trained.otherwise] if trained and trained.otherwise else []), *more]
-    otherwise = [each.removesuffix(".") for each in otherwise]
+    otherwise = [sentence.removesuffix(".") for sentence in otherwise]
     seeds = trainings.same_but_seed(comparison, among)
     if len(seeds) < 2 or not all(map(_is_one_process, seeds)):
         return Summary(comparison.title, comparison.group, [*reached, headline], otherwise + clauses, advice)
@@ -79,5 +79,5 @@ def clauses(comparison: Comparison, source: str) -> list[str]:
 
 def _of_ranks(comparison: Comparison) -> list[str]:
     """Return what ranks bring in short, and a sentence for each that does not wait for the others."""
-    found = strategies(comparison)
-    return [*found.in_short, *found.of_not_waiting] if found else []
+    spread = strategies(comparison)
+    return [*spread.in_short, *spread.of_not_waiting] if spread else []

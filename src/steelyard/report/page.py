@@ -87,8 +87,8 @@ class Workload:
     @property
     def explanations(self) -> dict[str, str]:
         """The explanations of the columns of its tables, by heading."""
-        found = [blocks_of_page.explanations(blocks) for blocks in self.blocks.values()]
-        return {heading: text for each in found for heading, text in each.items()}
+        parts = [blocks_of_page.explanations(blocks) for blocks in self.blocks.values()]
+        return {heading: text for part in parts for heading, text in part.items()}
 
     @property
     def anchor(self) -> str:

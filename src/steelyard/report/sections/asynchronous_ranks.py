@@ -24,19 +24,19 @@ CAPTION = (
 )
 
 
-def blocks(found: Strategies, title: str) -> Iterator[Block]:
+def blocks(spread: Strategies, title: str) -> Iterator[Block]:
     """Yield the part of the section on strategies; nothing where all ranks wait. `title`: that of the comparison."""
-    if not found.not_waiting:
+    if not spread.not_waiting:
         return
     yield Heading(HEADING, level=4)
     yield aside(CAPTION)
-    yield plain_table(title, HEADING, headings(found.not_waiting), rows(found.not_waiting))
-    yield Panel(HEADING, [line(each) for each in found.of_not_waiting], media=ON_TERMINAL)
+    yield plain_table(title, HEADING, headings(spread.not_waiting), rows(spread.not_waiting))
+    yield Panel(HEADING, [line(text) for text in spread.of_not_waiting], media=ON_TERMINAL)
 
 
 def headings(pairs: Sequence[Beside]) -> list[str]:
     """Return the headings of the table's columns, those about learning only if a row has values for them."""
-    score = next((each.score for each in pairs if each.learnt), "")
+    score = next((pair.score for pair in pairs if pair.learnt), "")
     of_learning = [f"{score} reached", "when", "by those that wait", f"{score} at the end", "of those that wait"]
     return ["contender", "ranks that wait", "speed", *(of_learning if score else [])]
 
@@ -44,7 +44,7 @@ def headings(pairs: Sequence[Beside]) -> list[str]:
 def rows(pairs: Sequence[Beside]) -> list[list[str]]:
     """Return the cells of the table, one row for every contender."""
     columns = len(headings(pairs))
-    return [(cells := _cells(each)) + [NO_VALUE] * (columns - len(cells)) for each in pairs]
+    return [(cells := _cells(pair)) + [NO_VALUE] * (columns - len(cells)) for pair in pairs]
 
 
 def _cells(pair: Beside) -> list[str]:

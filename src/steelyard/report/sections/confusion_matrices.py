@@ -20,6 +20,6 @@ SUMMARY = "Confusion matrices: which class was taken for which"
 def blocks(subject: Subject) -> Sequence[Block]:
     """Return the section; nothing where no predictions are recorded, or of many classes."""
     comparison = subject.comparison
-    if all(confusions.matrix(each.trials) is None for each in comparison.contenders):
+    if all(confusions.matrix(contender.trials) is None for contender in comparison.contenders):
         return []
     return [Fold(SUMMARY, [Plots(lambda: confusion.plots(comparison))])]

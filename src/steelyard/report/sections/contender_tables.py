@@ -28,8 +28,8 @@ def on_page(
     """Return the table of a page. `source`: the input that the columns are about, if they are about one."""
     shown = [blocks.Column(CONTENDER, terms=True)]
     if contenders:
-        shown += [blocks.Column(each.heading, each.width, terms=True, help=each.help) for each in columns]
-    rows = [_row(subject, each, formatting.build(each), columns, source) for each in contenders]
+        shown += [blocks.Column(column.heading, column.width, terms=True, help=column.help) for column in columns]
+    rows = [_row(subject, contender, formatting.build(contender), columns, source) for contender in contenders]
     return Table(subject.comparison.title, caption, shown, rows, cards=True, media=ON_PAGE)
 
 
@@ -38,10 +38,8 @@ def on_terminal(
 ) -> Table:
     """Return the table of a terminal, which has less room for what a contender is, and no caption."""
     shown = [blocks.Column(ON_TERMINALS)]
-    shown += [blocks.Column(each.heading, each.width, breaks="throughput" in each.heading) for each in columns]
-    rows = [
-        _row(subject, each, ", ".join(filter(None, (each.version, each.mode))), columns, source) for each in contenders
-    ]
+    shown += [blocks.Column(column.heading, column.width, breaks="throughput" in column.heading) for column in columns]
+    rows = [_row(subject, contender, _version_and_mode(contender), columns, source) for contender in contenders]
     return Table("", "", shown, rows, cards=True, media=ON_TERMINAL)
 
 
@@ -49,6 +47,10 @@ def how_to_read(table: Table) -> Fold:
     """Return the explanations of a table's columns."""
     pairs = [(column.heading, column.help) for column in table.columns if column.help]
     return Fold(HOW_TO_READ, [Facts(pairs, terms=True)])
+
+
+def _version_and_mode(contender: Contender) -> str:
+    return ", ".join(filter(None, (contender.version, contender.mode)))
 
 
 def _row(subject: Subject, contender: Contender, build: str, columns: Sequence[Column], source: str) -> Row:
@@ -61,7 +63,7 @@ def _row(subject: Subject, contender: Contender, build: str, columns: Sequence[C
 
 def _cell(column: Column, text: Formatted, contender: Contender) -> Cell:
     """Return a value with its interval; the certificate is a link to its proof."""
-    found = Cell(text.value, text.interval)
+    cell = Cell(text.value, text.interval)
     if column.heading != CERTIFIED:
-        return found
-    return replace(found, state=contender.proof.state, link=f"#proof-{contender.case.id}")
+        return cell
+    return replace(cell, state=contender.proof.state, link=f"#proof-{contender.case.id}")

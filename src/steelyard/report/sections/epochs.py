@@ -19,7 +19,7 @@ HEADING = "Whole epochs"
 
 def blocks(subject: Subject) -> Sequence[Block]:
     """Return the section; nothing where no whole epochs were trained."""
-    trained = [each for each in subject.comparison.contenders if each.trains_epochs]
+    trained = [contender for contender in subject.comparison.contenders if contender.trains_epochs]
     if not trained:
         return []
     columns = of_epochs(trained[0].case)

@@ -31,7 +31,7 @@ def blocks(subject: Subject) -> Sequence[Block]:
     if not networks:
         return []
     samples = sorted({str(network.samples) for _, network in networks})
-    rows = [_row(*each) for each in networks]
+    rows = [_row(contender, network) for contender, network in networks]
     table = plain_table(subject.comparison.title, HEADING, HEADINGS, rows)
     return [Panel(HEADING, [aside(CAPTION.format(" or ".join(samples))), table])]
 

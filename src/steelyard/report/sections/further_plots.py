@@ -32,4 +32,4 @@ def _plots(subject: Subject) -> list[Figure]:
         start_and_memory.start(comparison),
         start_and_memory.memory(comparison, styles),
     ]
-    return [each for each in made if each]
+    return [figure for figure in made if figure]

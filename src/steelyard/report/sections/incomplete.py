@@ -25,19 +25,21 @@ def blocks(subject: Subject) -> Sequence[Block]:
 def _on_page(comparison: Comparison) -> Iterator[Block]:
     if reasons := incomplete.reasons(comparison):
         yield Heading(HEADING, media=ON_SCREEN)
-        yield Reasons([(each.title, each.text) for each in reasons])
+        yield Reasons([(reason.title, reason.text) for reason in reasons])
     for framework, remark in comparison.remarks:
         yield aside(Strong(f"{framework}."), f" {remark}", media=ON_SCREEN)
 
 
 def _on_terminal(comparison: Comparison) -> Iterator[Block]:
     lines = [
-        f"{each.title}: {'Not measured. ' if each.skipped else ''}{each.text}"
-        for each in incomplete.reasons(comparison)
+        f"{reason.title}: {'Not measured. ' if reason.skipped else ''}{reason.text}"
+        for reason in incomplete.reasons(comparison)
     ]
     lines += [
-        f"{each.title}: set to {named}." for each in comparison.contenders if (named := formatting.not_in_title(each))
+        f"{contender.title}: set to {named}."
+        for contender in comparison.contenders
+        if (named := formatting.not_in_title(contender))
     ]
     lines += [f"{framework}: {remark}" for framework, remark in comparison.remarks]
     if lines:
-        yield Panel("", [aside(each, media=ON_TERMINAL) for each in lines], media=ON_TERMINAL)
+        yield Panel("", [aside(text, media=ON_TERMINAL) for text in lines], media=ON_TERMINAL)

@@ -20,7 +20,7 @@ HEADING = "Peak memory by phase"
 def blocks(subject: Subject) -> Sequence[Block]:
     """Return the section; nothing where no phase has a known peak."""
     comparison = subject.comparison
-    known = [each for each in comparison.contenders if any(trial.memory for trial in each.trials)]
+    known = [contender for contender in comparison.contenders if any(trial.memory for trial in contender.trials)]
     if not known:
         return []
     return [Panel(HEADING, [contender_tables.on_page(subject, HEADING, known, of_phases(comparison.task))])]

@@ -29,7 +29,7 @@ def blocks(subject: Subject) -> Sequence[Block]:
     rows = rank_exchange.exchanges(subject.comparison)
     if not rows:
         return []
-    lines = [line(text) for each in rows if (text := rank_exchange.line(each, subject.comparison))]
+    lines = [line(text) for row in rows if (text := rank_exchange.line(row, subject.comparison))]
     return [Panel(HEADING, [*_on_page(rows, subject), *lines], media=ON_DISPLAYS if lines else ON_SCREEN)]
 
 
@@ -37,10 +37,10 @@ def _on_page(rows: Sequence[Exchanged], subject: Subject) -> Iterator[Block]:
     comparison = subject.comparison
     size = data_size(rank_exchange.gradients_bytes(comparison))
     yield aside(CAPTION.format(size=size, count=f"{comparison.parameters:,}"))
-    contenders = [each.contender for each in rows]
+    contenders = [row.contender for row in rows]
     table = contender_tables.on_page(subject, HEADING, contenders, columns(rows), comparison.primary)
     yield table
     yield contender_tables.how_to_read(table)
-    for each in rows:
-        if reason := rank_exchange.why_not(each):
-            yield aside(Strong(each.contender.title), f": {reason}")
+    for row in rows:
+        if reason := rank_exchange.why_not(row):
+            yield aside(Strong(row.contender.title), f": {reason}")

@@ -35,25 +35,25 @@ WEAK_HEADINGS = ("contender", "parts", "batch", "single process", "its batch", "
 
 def blocks(subject: Subject) -> Sequence[Block]:
     """Return the section; nothing where no training was spread."""
-    found = strategies(subject.comparison, subject.among)
-    return [Panel(HEADING, list(_content(found, subject)), media=ON_DISPLAYS)] if found else []
+    spread = strategies(subject.comparison, subject.among)
+    return [Panel(HEADING, list(_content(spread, subject)), media=ON_DISPLAYS)] if spread else []
 
 
-def _content(found: Strategies, subject: Subject) -> Iterator[Block]:
+def _content(spread: Strategies, subject: Subject) -> Iterator[Block]:
     comparison = subject.comparison
     yield aside(CAPTION.format(batch=comparison.batch, input=SHORT_INPUTS[comparison.primary]))
-    contenders = [row.contender for row in found.rows]
-    table = contender_tables.on_page(subject, HEADING, contenders, columns(found.rows), comparison.primary)
+    contenders = [row.contender for row in spread.rows]
+    table = contender_tables.on_page(subject, HEADING, contenders, columns(spread.rows), comparison.primary)
     yield table
     yield contender_tables.how_to_read(table)
-    yield from (line(sentence) for sentence in (*found.in_short, *found.lines))
-    if found.weak:
+    yield from (line(sentence) for sentence in (*spread.in_short, *spread.lines))
+    if spread.weak:
         yield Heading(WEAK_HEADING, level=4)
         yield aside(WEAK_CAPTION)
-        yield plain_table(comparison.title, WEAK_HEADING, WEAK_HEADINGS, [_weak_row(each) for each in found.weak])
-    yield from asynchronous_ranks.blocks(found, comparison.title)
+        yield plain_table(comparison.title, WEAK_HEADING, WEAK_HEADINGS, [_weak_row(row) for row in spread.weak])
+    yield from asynchronous_ranks.blocks(spread, comparison.title)
 
 
-def _weak_row(each: Weak) -> list[str]:
-    cells = (each.parts, each.batch, each.single.title, each.single_batch, formatting.of_share(each.overhead))
-    return [each.contender.title, *map(str, cells)]
+def _weak_row(row: Weak) -> list[str]:
+    cells = (row.parts, row.batch, row.single.title, row.single_batch, formatting.of_share(row.overhead))
+    return [row.contender.title, *map(str, cells)]

@@ -44,7 +44,7 @@ def blocks(subject: Subject) -> Sequence[Block]:
 
 def _content(subject: Subject, source: str) -> Iterator[Block]:
     comparison = subject.comparison
-    contenders = [each for each in comparison.contenders if source in each.standings]
+    contenders = [contender for contender in comparison.contenders if source in contender.standings]
     columns = ranked_by(comparison.quantity, comparison.task)
     yield from _sentences(subject, source)
     yield contender_tables.on_page(subject, formatting.heading(comparison, source), contenders, columns, source)
