@@ -14,8 +14,12 @@ from steelyard import report
 from steelyard.analysis import graphs
 from steelyard.plan import resolve
 from steelyard.plan.options import Options
-from steelyard.profiles.graphs import Counted
+from steelyard.profiles.graphs import COSTS, Counted
 from steelyard.report import as_json
+from steelyard.report.blocks import Table
+from steelyard.report.sections import graphs as section
+from steelyard.report.sections.subject import Subject
+from steelyard.report.styles import styles
 from steelyard.results.events import GraphStage
 
 RULES = [
@@ -56,6 +60,17 @@ def comparison(folder):
     return found
 
 
+def tables(comparison):
+    """Return the tables of the section by their captions; none without the section."""
+    shown = section.blocks(Subject(comparison, [comparison], styles([comparison])))
+    return {block.caption: block for panel in shown for block in panel.blocks if isinstance(block, Table)}
+
+
+def rows_of(table):
+    """Return the texts of a table's rows."""
+    return [[cell.value for cell in (row.title, *row.cells)] for row in table.rows]
+
+
 def test_the_page_shows_the_graph_before_and_after(folder) -> None:
     page = Page(report.write(view_of(folder)).read_text(encoding="utf-8"))
     words = " ".join(each.words for each in page.all("h3") + page.all("h4") + page.all("td") + page.all("p"))
@@ -71,7 +86,7 @@ def test_the_page_shows_the_graph_before_and_after(folder) -> None:
 
 
 def test_stages_have_their_share_of_the_first(comparison) -> None:
-    rows = graphs.section(comparison).rows
+    rows = rows_of(tables(comparison)[section.HEADING])
     assert ["TensorFlow, passes all", "traced", "100 nodes", "10", "30", "60", "0", ""] in rows
     assert ["TensorFlow, passes all", "optimised", "50 nodes", "10", "20", "20", "0", "50.0%"] in rows
     assert len(rows) == 4
@@ -79,13 +94,12 @@ def test_stages_have_their_share_of_the_first(comparison) -> None:
 
 def test_what_is_counted_in_another_unit_has_no_share(folder, comparison) -> None:
     contender = next(each for each in comparison.contenders if each.graphs)
-    kernels = Counted(GraphStage("run", "kernels", {"Mul": 5}), dict.fromkeys(graphs.COSTS, 1))
-    assert graphs._stages(replace(contender, graphs=(contender.graphs[0], kernels)))[1][-1] == ""
+    kernels = Counted(GraphStage("run", "kernels", {"Mul": 5}), dict.fromkeys(COSTS, 1))
+    assert section._stages(replace(contender, graphs=(contender.graphs[0], kernels)))[1][-1] == ""
 
 
 def test_what_passes_remove_is_counted_from_the_graph_without_any(comparison) -> None:
-    (table,) = graphs.section(comparison).passes
-    rows = {row[0]: row[1:] for row in table.rows}
+    rows = {row[0]: row[1:] for row in rows_of(tables(comparison)[section.REMOVE])}
     assert rows["none"][0] == "100"
     assert rows["a"] == ["90", "10", "10.0%", "0", "0", "10", "0", ""]
     assert rows["b"][1:3] == ["-10", "-10.0%"]
@@ -93,8 +107,7 @@ def test_what_passes_remove_is_counted_from_the_graph_without_any(comparison) ->
 
 
 def test_a_pass_alone_is_told_from_what_it_adds_to_the_others(comparison) -> None:
-    (table,) = graphs.section(comparison).passes
-    added = {row[0]: row[-1] for row in table.rows}
+    added = {row[0]: row[-1] for row in rows_of(tables(comparison)[section.REMOVE])}
     assert added["a + b"] == "b: -5; c to the others: 25"
     assert added["a + b + c"] == "c: 25"
     assert added["b + c"] == "a to the others: 10"
@@ -102,7 +115,7 @@ def test_a_pass_alone_is_told_from_what_it_adds_to_the_others(comparison) -> Non
 
 
 def test_half_the_speed_is_twice_the_time(comparison) -> None:
-    (row,) = graphs.section(comparison).speeds
+    (row,) = rows_of(tables(comparison)[section.BRING])
     assert row[:3] == ["TensorFlow, passes others", "TensorFlow, passes all", "+50.0 %"]
     assert row[4] == "+100.0 %"
 
@@ -127,7 +140,7 @@ def test_a_document_is_held_against_the_counts(folder, comparison) -> None:
 
 def test_a_run_without_counts_has_no_such_section(tmp_path) -> None:
     (found,) = view_of(write_run(tmp_path, {"fake": Script(), "dummy": Script()})).comparisons
-    assert graphs.section(found) is None
+    assert tables(found) == {}
 
 
 def test_without_a_choice_of_passes_nothing_is_compared() -> None:
