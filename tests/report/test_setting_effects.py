@@ -13,12 +13,20 @@ from steelyard.analysis import formatting, largest_batch, setting_effects
 from steelyard.analysis.largest_batch import Found
 from steelyard.analysis.setting_effects import Effect
 from steelyard.report import as_json, page
+from steelyard.report.sections import setting_effects as section
+from steelyard.report.sections.subject import Subject
+from steelyard.report.styles import styles
 from steelyard.statistics.intervals import Ratio
 
 EXACT = {"scatter": 0.0, "process_scatter": 0.0}
 # The usual value of `noise` is 0. Memory of the contenders, in this order: 300, 310, 320 and 330 MiB.
 SCRIPTS = {"fake/scripted,noise=0.5": Script(15.0, **EXACT), "fake": Script(10.0, **EXACT),
            "dummy/scripted,noise=0.5": Script(8.0, **EXACT), "dummy": Script(16.0, **EXACT)}  # fmt: skip
+
+
+def blocks_of(comparison):
+    """Return the section of a comparison."""
+    return section.blocks(Subject(comparison, [comparison], styles([comparison])))
 
 
 def run(root, scripts=SCRIPTS, **more):
@@ -58,7 +66,7 @@ def test_what_differs_in_more_than_a_setting_or_has_no_usual_value_is_not_compar
     none_usual = run(tmp_path / "a", scripts, frameworks=("fake",), knobs=("noise=0.25,0.5",))
     assert effects(none_usual) == {}
     (comparison,) = none_usual.comparisons
-    assert setting_effects.section(comparison) is None
+    assert blocks_of(comparison) == []
     two = run(tmp_path / "b", scripts, frameworks=("fake",), knobs=("noise=0.0,0.5", "process_noise=0.0,0.25"))
     (comparison,) = two.comparisons
     pairs = [(each.value, each.where) for each in setting_effects.effects(comparison)]
@@ -99,7 +107,7 @@ def test_page_terminal_and_json_say_what_a_setting_brings(view, printed):
     )
     found = Page(page.render(view))
     assert "With noise 0.5 instead of 0.0: in Dummy 0.50x the time per step and 1.03x the" in found.text()
-    table, *_ = [each for each in found.all("table") if setting_effects.HEADING in each.words]
+    table, *_ = [each for each in found.all("table") if section.HEADING in each.words]
     assert "1.50x [1.50, 1.50]" in table.words
     shown = " ".join(printed(view, 200).split())
     assert (
@@ -194,10 +202,13 @@ def test_batches_of_several_searches_are_those_of_all(searched):
 def test_the_effect_of_an_inference_is_on_the_time_per_batch(tmp_path):
     found = run(tmp_path, tasks=("inference",))
     (comparison,) = found.comparisons
-    section = setting_effects.section(comparison)
-    assert section.headings == ["contender", "instead of", "time per batch", "peak memory"]
-    assert all("the time per batch" in sentence for sentence in section.in_short)
-    assert all("the time per batch and" in line for line in section.lines)
+    ((_, table, *lines),) = [panel.blocks for panel in blocks_of(comparison)]
+    assert [column.heading for column in table.columns] == ["contender", "instead of", "time per batch", "peak memory"]
+    in_short = setting_effects.in_short(comparison)
+    assert in_short
+    assert all("the time per batch" in sentence for sentence in in_short)
+    assert len(lines) == 2
+    assert all("the time per batch and" in line.parts[0] for line in lines)
     assert isinstance(next(iter(effects(found).values())), Effect)
 
 
