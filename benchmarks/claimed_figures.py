@@ -10,7 +10,7 @@ import numpy as np
 from scipy import integrate, stats
 
 from benchmarks import decisions, effort, noises, waits
-from steelyard.statistics import pair_evidence, verdicts
+from steelyard.statistics import decision_plan, pair_evidence
 from steelyard.statistics.decision import DecisionPlan
 
 PLAN = DecisionPlan()
@@ -52,7 +52,7 @@ def widths_of_planned(contenders: int = 35, planned: int = 30, rounds: int = 3) 
     """Return by how much intervals of planned pairs are narrower, and of the others wider, than with equal parts."""
     pairs = comb(contenders, 2)
     error, freedom = float(PLAN.error_at(np.array([rounds]))[0]), sum(least_variance(rounds)) - (rounds - 1)
-    share = verdicts.PLANNED_SHARE
+    share = decision_plan.PLANNED_SHARE
 
     def half(part: float) -> float:
         return float(stats.t.ppf(1 - error * part / 2, freedom))

@@ -25,8 +25,8 @@ from benchmarks.installed import interpreters
 from benchmarks.processes import CONDITIONS, Process
 from benchmarks.rows import Row
 from steelyard.measure.jobs import certifying
+from steelyard.statistics.decision_plan import DecisionPlan
 from steelyard.statistics.intervals import student_quantile
-from steelyard.statistics.verdicts import DecisionPlan
 
 FRAMEWORK = "pytorch"
 GROUPS = ("resnet18:digits", "lstm-imdb:reviews")

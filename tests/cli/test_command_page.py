@@ -10,8 +10,7 @@ import pytest
 
 from steelyard.cli import command_page
 from steelyard.cli.arguments import GROUPS, parser
-from steelyard.cli.descriptions import DESCRIPTIONS
-from steelyard.cli.main import COMMANDS
+from steelyard.cli.descriptions import COMMANDS, DESCRIPTIONS
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "reference" / "commands.md"

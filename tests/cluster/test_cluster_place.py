@@ -10,8 +10,7 @@ from cluster.simulated import WORKLOADS
 
 from steelyard.cluster import engine, place
 from steelyard.cluster.engine import Member, NodeLost
-from steelyard.cluster.messages import Message, Order, Reply
-from steelyard.cluster.node_run import Ready
+from steelyard.cluster.messages import Message, Order, Ready, Reply
 from steelyard.cluster.nodes import Choice, Node
 from steelyard.cluster.place import ClusterPlace
 from steelyard.errors import UserError

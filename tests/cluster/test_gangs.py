@@ -11,9 +11,9 @@ import pytest
 from steelyard.analysis import nodes
 from steelyard.cluster import gangs
 from steelyard.cluster.followers import Followers
-from steelyard.cluster.gangs import Gang, Hold, PartEnded
+from steelyard.cluster.gangs import Gang
 from steelyard.cluster.held import Held
-from steelyard.cluster.messages import Outgoing
+from steelyard.cluster.messages import Hold, Outgoing, PartEnded
 from steelyard.measure.attempts import Attempt, Outcome
 from steelyard.measure.hosts import Meeting
 

@@ -12,7 +12,7 @@ from steelyard.cluster import engine
 from steelyard.cluster.agreement import disagreement, standard
 from steelyard.cluster.engine import Member
 from steelyard.cluster.facts import NodeFacts
-from steelyard.cluster.node_run import Ready
+from steelyard.cluster.messages import Ready
 from steelyard.cluster.nodes import Node, choose, judged
 from steelyard.errors import UserError
 from steelyard.measure.doctor import Finding

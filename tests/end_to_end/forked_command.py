@@ -102,7 +102,7 @@ def imported() -> None:
         importlib.import_module(name)
     for name in ("steelyard.report.history_page", "steelyard.report.machines", "scipy.special", "rich.table"):
         importlib.import_module(name)
-    templates = page.environment(glossary(STEP_TIME, set(), []))
+    templates = page.environment(glossary(STEP_TIME, set()))
     for path in page.TEMPLATES.glob("*.jinja"):
         templates.get_template(path.name)
     page.library()

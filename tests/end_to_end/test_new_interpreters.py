@@ -9,7 +9,7 @@ import pytest
 from finished_runs import DRY_RUN, LINE
 from forked_command import LIMIT_S
 
-from steelyard.cli.main import COMMANDS
+from steelyard.cli.descriptions import COMMANDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable

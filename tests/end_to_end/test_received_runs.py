@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from steelyard.cli.main import COMMANDS, EXIT_LEFT_OUT
+from steelyard.cli.descriptions import COMMANDS
+from steelyard.cli.main import EXIT_LEFT_OUT
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -40,6 +40,13 @@ ORDER = (
 # A report shows what was recorded, so it must not depend on the current catalogue or machine.
 RECORDED = {"errors", "files", "statistics", "wording", "results", "profiles", "analysis"}
 
+# Rooms whose cycles are known. Those of decisive rooms wait for the next edit, which makes tests of real frameworks run again.
+CYCLES_LEFT = {
+    "analysis": "a view holds the warnings and the tables of documents that are made from its parts",
+    "certificates": "the judgement of an update rule and its sentences describe each other",
+    "inputs": "a source of data and the archives that it is read from name each other's types",
+}
+
 
 def allowed(name: str) -> set[str]:
     """Return the packages that a package may import."""
@@ -72,10 +79,9 @@ def _reached(module: str, path: Path, line: int) -> set[str]:
 
 
 def import_cycles(package: Path) -> list[str]:
-    """Return the import cycles among modules, without imports for type checking."""
-    graph = {name: source_rules.runtime_imports(path, name) for name, path in _modules(package).items()}
-    known = set(graph)
-    edges = {name: {each for each in targets if each in known and each != name} for name, targets in graph.items()}
+    """Return the import cycles among modules: also by imports inside of functions and for type checking."""
+    modules = _modules(package)
+    edges = {name: source_rules.modules_imported(path, modules.keys()) - {name} for name, path in modules.items()}
     found, done = [], set[str]()
 
     def visit(name: str, trail: list[str]) -> None:
@@ -91,6 +97,11 @@ def import_cycles(package: Path) -> list[str]:
     for name in sorted(edges):
         visit(name, [])
     return found
+
+
+def room_of(cycle: str) -> str:
+    """Return the package in which a cycle begins."""
+    return cycle.split(" -> ")[0].split(".")[1]
 
 
 def _modules(package: Path) -> dict[str, Path]:

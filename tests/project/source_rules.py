@@ -8,7 +8,7 @@ import sys
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
     from pathlib import Path
 
 # Top-level modules of deep-learning frameworks and of their parts.
@@ -113,16 +113,18 @@ def names_imported(path: Path, line: int) -> set[str]:
     }
 
 
-def runtime_imports(path: Path, module: str) -> set[str]:
-    """Return the imports that run when a module is imported: not those for type checking, not those inside functions."""
-    found: set[str] = set()
-    for node in _top_level(ast.parse(path.read_text(encoding="utf-8")).body):
-        if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            found |= {node.module} | {f"{node.module}.{alias.name}" for alias in node.names}
-    # Importing a module also imports its parent packages; this is not a cycle.
-    return {each for each in found if not module.startswith(f"{each}.")}
+def modules_imported(path: Path, known: Collection[str]) -> set[str]:
+    """Return those of the known modules that a file imports, also inside of functions and for type checking.
+
+    Of `from package import name`, it is the module of that name, or the package where the name is no module.
+    """
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    names = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            inside = {f"{node.module}.{alias.name}" for alias in node.names}
+            names |= {each if each in known else node.module for each in inside}
+    return names & set(known)
 
 
 def reached(package: Path, start: str) -> set[str]:
@@ -156,13 +158,3 @@ def _without_type_checking(node: ast.AST) -> Iterator[ast.AST]:
     for child in children:
         yield child
         yield from _without_type_checking(child)
-
-
-def _top_level(body: list[ast.stmt]) -> Iterator[ast.stmt]:
-    for node in body:
-        if isinstance(node, ast.If) and _name_of(node.test) != "TYPE_CHECKING":
-            yield from _top_level([*node.body, *node.orelse])
-        elif isinstance(node, ast.Try):
-            yield from _top_level([*node.body, *node.orelse, *node.finalbody])
-        else:
-            yield node

@@ -14,13 +14,13 @@ from steelyard.host import noise, withheld
 from steelyard.measure import gemm, rounds
 from steelyard.plan import protocols
 from steelyard.results import standstill
-from steelyard.statistics import effort, looks, pair_evidence, verdicts
+from steelyard.statistics import decision_plan, effort, looks, pair_evidence
 from steelyard_worker import steady
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "methods.md"
 SEQUENTIAL = protocols.protocol("sequential")
 TIMING = SEQUENTIAL.schedule
-DECISION = SEQUENTIAL.decision(verdicts.DecisionPlan.delta)
+DECISION = SEQUENTIAL.decision(decision_plan.DecisionPlan.delta)
 
 OWN_PARTS = round(1 / pair_evidence.OWN_SHARE)
 

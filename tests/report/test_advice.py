@@ -18,7 +18,7 @@ from steelyard.files import paths
 from steelyard.plan import resolve
 from steelyard.plan.options import Options
 from steelyard.plan.protocols import protocol
-from steelyard.report import page, terminal
+from steelyard.report import as_json, page
 from steelyard.results import record
 from steelyard.statistics.decision import DecisionPlan, Ranking, Verdict
 
@@ -257,4 +257,4 @@ def test_page_terminal_and_json_have_the_advice(tmp_path, printed):
     assert words == told.replace("`", "")
     assert " ".join(told.split()) in " ".join(printed(view, 80).split())
     assert told.startswith("Fake and Dummy differ by at most") or "rounds" in told
-    assert terminal.as_dict(view)["comparisons"][0]["advice"] == comparison.advice
+    assert as_json.as_dict(view)["comparisons"][0]["advice"] == comparison.advice

@@ -10,7 +10,7 @@ import pytest
 from reading import Page
 from recorded import Script, view_of, write_run
 
-from steelyard.report import page, terminal
+from steelyard.report import as_json, page
 from steelyard.report.plots import confusion
 from steelyard.results import confusions
 from steelyard.results.trials import Evaluation
@@ -82,6 +82,6 @@ def test_the_page_draws_the_matrix_of_each_contender(view) -> None:
 
 
 def test_scripts_get_the_counts(view, capsys) -> None:
-    terminal.show(view, as_json=True)
+    as_json.show(view)
     found = json.loads(capsys.readouterr().out)["comparisons"][0]["contenders"]
     assert [each["confusion"] for each in found] == [MATRIX, MATRIX]

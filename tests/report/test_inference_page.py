@@ -11,7 +11,7 @@ from recorded import Script, options, view_of, write_run
 
 from steelyard.analysis import compare, formatting, headlines
 from steelyard.errors import UserError
-from steelyard.report import page, terminal
+from steelyard.report import as_json, page
 from steelyard.report.terms import TERMS
 from steelyard.results.quantities import FIRST_STEP, LATENCIES, PEAK_MEMORY, THROUGHPUT
 
@@ -93,7 +93,7 @@ def test_a_warning_has_the_words_of_an_inference(folder):
 
 
 def test_json_has_task_and_latencies(folder):
-    (found,) = terminal.as_dict(view_of(folder))["comparisons"]
+    (found,) = as_json.as_dict(view_of(folder))["comparisons"]
     assert found["task"] == "inference"
     assert found["contenders"][0]["latencies"].keys() == {"latency p50", "latency p95", "latency p99"}
     assert found["contenders"][0]["latencies"]["latency p50"]["processes"] == 5

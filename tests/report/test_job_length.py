@@ -9,7 +9,7 @@ import pytest
 from recorded import Script, options, view_of, write_run
 
 from steelyard.analysis import job_length
-from steelyard.report import page, terminal
+from steelyard.report import as_json, page
 from steelyard.report.sections.job_length import blocks
 from steelyard.report.sections.subject import Subject
 from steelyard.report.styles import styles
@@ -65,7 +65,7 @@ def test_page_terminal_and_json_say_the_same(folder, printed):
     text = "When a slow start has paid"
     assert text in page.render(view)
     assert "Done first on average: Fake (step_us 10000) with jobs of up to 500" in " ".join(printed(view, 200).split())
-    found = terminal.as_dict(view)["comparisons"][0]["job_length"]
+    found = as_json.as_dict(view)["comparisons"][0]["job_length"]
     assert [each["from_steps"] for each in found["first"]] == [1, 501]
     (pair,) = found["pairs"]
     assert pair["later"].endswith("step_us=6000")
@@ -75,7 +75,7 @@ def test_page_terminal_and_json_say_the_same(folder, printed):
 def test_a_page_that_ranks_something_else_than_steps_leaves_it_out(folder):
     view = view_of(folder, PEAK_MEMORY)
     assert "By length of the job" not in page.render(view)
-    assert terminal.as_dict(view)["comparisons"][0]["job_length"] is None
+    assert as_json.as_dict(view)["comparisons"][0]["job_length"] is None
 
 
 def test_what_saves_nothing_never_pays(tmp_path):

@@ -10,8 +10,10 @@ from recorded_trials import training
 
 from steelyard.analysis import thresholds, trainings
 from steelyard.analysis.learning_curves import learning
-from steelyard.report import page, workload_parts
+from steelyard.report import page
 from steelyard.report.plots import learning_curves
+from steelyard.report.sections import epochs
+from steelyard.report.sections.subject import Subject
 from steelyard.report.styles import styles
 from steelyard.results.events import Shapes
 from steelyard.results.learning import Course
@@ -300,8 +302,9 @@ def test_the_table_of_epochs_has_the_numbers_of_shapes_only_where_batches_are_cu
         for each, own in zip(comparison.contenders, (shapes, {}), strict=True)
     )  # fmt: skip
     cut = replace(view, comparisons=(replace(comparison, contenders=(fake, dummy)),))
-    (section,) = [workload_parts.workload(each, styles([each])) for each in cut.comparisons]
-    cells = [{column.heading: str(cell) for column, cell in row} for _, _, row in section.epochs.rows]
+    (table, _) = epochs.blocks(Subject(cut.comparisons[0], cut.comparisons, styles(cut.comparisons)))[0].blocks
+    headings = [column.heading for column in table.columns[1:]]
+    cells = [dict(zip(headings, [cell.value for cell in row.cells], strict=True)) for row in table.rows]
     assert [each["shapes in epoch 1"] for each in cells] == ["13", "-"]
     assert [each["new shapes in epoch 2"] for each in cells] == ["4", "-"]
     for rendered, expected in ((page.render(cut), True), (page.render(view), False)):

@@ -9,7 +9,7 @@ import pytest
 from recorded import MACHINE, Script, options, view_of, write_run
 
 from steelyard.analysis.machine_limits import machine_limits
-from steelyard.report import page, terminal
+from steelyard.report import as_json, page
 from steelyard.report.plots import roofline
 from steelyard.report.sections.machine_limits import table
 from steelyard.report.styles import styles
@@ -174,7 +174,7 @@ def test_page_terminal_and_json_have_it(tmp_path, printed):
     assert "How close to the machine&#39;s limits" in text
     assert "bandwidth of memory</dt><dd>10.0 GB/s with 2 threads" in " ".join(text.split())
     assert "the bandwidth of memory is the lower one for this network" in " ".join(printed(view, 200).split())
-    found = terminal.as_dict(view)["comparisons"][0]
+    found = as_json.as_dict(view)["comparisons"][0]
     assert found["limits"]["bound"] == "memory"
     assert found["limits"]["intensity"] == pytest.approx(10)
     assert found["limits"]["roof_flops"] == pytest.approx(1e11)
@@ -239,7 +239,7 @@ def test_a_page_that_ranks_something_else_than_steps_leaves_it_out(tmp_path):
     folder = written(tmp_path)
     view = view_of(folder, PEAK_MEMORY)
     assert "How close to the machine" not in page.render(view)
-    assert terminal.as_dict(view)["comparisons"][0]["limits"] is None
+    assert as_json.as_dict(view)["comparisons"][0]["limits"] is None
 
 
 def test_nothing_measured_is_no_section(tmp_path):

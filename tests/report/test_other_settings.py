@@ -13,7 +13,7 @@ from steelyard.analysis import published
 from steelyard.plan import studies
 from steelyard.published.gathering import gather
 from steelyard.published.held import Held
-from steelyard.report import page, terminal
+from steelyard.report import as_json, page
 from steelyard.results import record
 from steelyard.statistics.conditions import NOT_KEPT, RANDOM, Conditions
 
@@ -87,7 +87,7 @@ def test_page_terminal_and_json_say_what_differs(view, printed):
     assert f"{published.RULE}{published.OTHERWISE}" in text
     shown = " ".join(printed(view, 120).split())
     assert "1.20x" in shown and "batch 16 instead of 128" in shown
-    (first, *_) = json.loads(json.dumps(terminal.as_dict(view), allow_nan=False))["published"]
+    (first, *_) = json.loads(json.dumps(as_json.as_dict(view), allow_nan=False))["published"]
     (row, *_) = first["rows"]
     assert row["differences"] == [DEVICE, SIZE, BATCH, RANDOM]
     assert row["judgement"] is None
@@ -153,7 +153,7 @@ def test_an_older_run_is_read_and_gets_no_word(tmp_path):
     assert {row.differences for row in measured(found)} == {(NOT_KEPT,)}
     text = Page(page.render(found)).text()
     assert NOT_KEPT in text
-    assert terminal.as_dict(found)["published"][0]["rows"][0]["judgement"] is None
+    assert as_json.as_dict(found)["published"][0]["rows"][0]["judgement"] is None
 
 
 def test_the_settings_of_a_document_stand_beside_every_statement(view):

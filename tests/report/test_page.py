@@ -11,7 +11,7 @@ import pytest
 from reading import Page, check_policy
 from recorded import Script, options, view_of, write_run
 
-from steelyard.report import page, terminal
+from steelyard.report import as_json, page
 from steelyard.report.columns import ranked_by
 from steelyard.report.privacy import without_names
 from steelyard.results import record
@@ -361,7 +361,7 @@ def test_the_peak_memory_of_phases_has_a_table_where_it_is_known(tmp_path):
     assert "100 MiB" in table.words
     assert "200 MiB" in table.words
     assert "Dummy" not in table.words
-    (contenders,) = [each["contenders"] for each in terminal.as_dict(view)["comparisons"]]
+    (contenders,) = [each["contenders"] for each in as_json.as_dict(view)["comparisons"]]
     by_phase = {each["title"]: each["memory_by_phase"] for each in contenders}
     assert by_phase["Fake"] == pytest.approx({"memory of import": 100 * 2**20, "memory of counted steps": 200 * 2**20})
     assert by_phase["Dummy"] == {}

@@ -12,7 +12,7 @@ from steelyard import report
 from steelyard.analysis import shares
 from steelyard.plan.options import Options
 from steelyard.profiles.quantities import QUANTITIES
-from steelyard.report import terminal
+from steelyard.report import as_json
 from steelyard.report.sections import profile_numbers
 from steelyard.statistics.intervals import level_interval
 
@@ -93,7 +93,7 @@ def test_the_page_and_the_table_have_all_numbers_with_their_intervals(view, prin
     assert "Other size: share in operations of TensorFlow on vgg16:tiny" in text
     assert "3 profiled processes" in text
     assert "Profiled steps in numbers" in printed(view, 160)
-    terminal.show(view, as_json=True)
+    as_json.show(view)
     result = json.loads(capsys.readouterr().out)
     profile = result["comparisons"][0]["contenders"][0]["profile_quantities"]
     assert profile["host gap"]["processes"] == 3

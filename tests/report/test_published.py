@@ -14,7 +14,7 @@ from steelyard.analysis import published
 from steelyard.plan.options import Options
 from steelyard.published.gathering import gather
 from steelyard.published.held import Held
-from steelyard.report import page, terminal
+from steelyard.report import as_json, page
 
 ARMS = {"mindspore": "fake", "pytorch": "dummy"}
 HELD = (
@@ -139,7 +139,7 @@ def test_the_quick_size_says_that_it_measures_dispatch(tmp_path, rendered):
 def test_a_run_without_documents_looks_as_before(recorded_view, printed):
     found = Page(page.render(recorded_view))
     assert "Published" not in found.text()
-    assert "published" not in terminal.as_dict(recorded_view)
+    assert "published" not in as_json.as_dict(recorded_view)
     assert "Published" not in printed(recorded_view, 120)
 
 
@@ -194,7 +194,7 @@ def test_terminal_and_json_have_the_same_rows(view, printed):
         assert f"here: {published.setting(view.published[0].rows[0])}" in text
         assert "bert:cn-wiki" not in text, "only the page has rows for what was not measured"
         assert "1.198x" in text and published.ratio(view.published[0].rows[0]).interval in text
-    found = json.loads(json.dumps(terminal.as_dict(view), allow_nan=False))["published"]
+    found = json.loads(json.dumps(as_json.as_dict(view), allow_nan=False))["published"]
     assert [each["entry"] for each in found] == ["S0:table-2", "S0:table-2-ratios", "S0:table-2"]
     first = found[0]["rows"][0]
     assert first["judgement"] == "same size"

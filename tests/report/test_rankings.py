@@ -13,7 +13,7 @@ from recorded import Script, view_of, write_run
 
 from steelyard import report
 from steelyard.analysis import compare, formatting, headlines, warnings
-from steelyard.report import columns, page, terminal
+from steelyard.report import as_json, columns, page
 from steelyard.results import quantities
 from steelyard.results.quantities import LARGEST_BATCH, LATENCIES, OF_EPOCHS, OF_PHASES, STEP_TIME, THROUGHPUT
 from steelyard.wording.task_words import fill
@@ -116,14 +116,14 @@ def test_page_terminal_and_json_say_what_is_ranked_and_by_which_rule(view, print
     assert found.all("p", class_="question")[0].words == basis
     assert RULE in found.text()
     assert f"{basis} {RULE}" in " ".join(printed(view(quantity), 100).split())
-    read = terminal.as_dict(view(quantity))
+    read = as_json.as_dict(view(quantity))
     assert read["quantity"] == {
         "name": quantity.name, "unit": quantity.unit, "more_is_better": quantity.more_is_better, "decision": RULE,
     }  # fmt: skip
 
 
 def test_the_default_ranking_says_nothing_of_quantities(view, printed):
-    read = terminal.as_dict(view(STEP_TIME))
+    read = as_json.as_dict(view(STEP_TIME))
     assert "quantity" not in read
     assert "standings" not in read["comparisons"][0]["contenders"][0]
     assert RULE not in Page(page.render(view(STEP_TIME))).text()
@@ -149,7 +149,7 @@ def test_a_quantity_with_a_value_per_input_keeps_the_plots_of_steps(view):
 
 @pytest.mark.parametrize("quantity", OTHERS, ids=attrgetter("name"))
 def test_json_has_the_values_in_the_unit_of_the_quantity(view, quantity):
-    read = json.loads(json.dumps(terminal.as_dict(view(quantity)), allow_nan=False))["comparisons"][0]
+    read = json.loads(json.dumps(as_json.as_dict(view(quantity)), allow_nan=False))["comparisons"][0]
     (comparison,) = view(quantity).comparisons
     for contender, stored in zip(comparison.contenders, read["contenders"], strict=True):
         assert stored["standings"].keys() == comparison.rankings.keys() == read["sentences"].keys()

@@ -10,9 +10,9 @@ from reading import Page
 from recorded import view_of
 from test_scaling import SCRIPTS, as_kind, run
 
-from steelyard.analysis import scaling, scaling_lines
+from steelyard.analysis import scaling, scaling_lines, strategies
 from steelyard.analysis.scaling import Share
-from steelyard.report import page, scaling_table
+from steelyard.report import page
 from steelyard.statistics.intervals import Ratio
 from steelyard_worker import strategy_kinds
 
@@ -110,7 +110,7 @@ def test_the_memory_of_a_rank_is_said_where_ranks_divide_what_one_process_holds(
     (row,) = [each for each in rows if each.contender.case.strategy == "copies:2"]
     sentences = [each for each in scaling_lines.in_short(rows) if "memory" in each]
     (figures,) = [
-        each for each in scaling_table.as_dict(scaling_table.section(comparison), lambda one: one.variant)["strategies"]
+        each for each in strategies.as_dict(strategies.strategies(comparison), lambda one: one.variant)["strategies"]
         if each["strategy"] == "copies:2"
     ]  # fmt: skip
     if divides:

@@ -14,7 +14,8 @@ from rich.console import Console
 from test_scaling import EXACT, SCRIPTS, as_kind, run
 
 from steelyard.analysis import asynchronous_ranks, scaling
-from steelyard.report import page, terminal
+from steelyard.report import as_json, page, terminal
+from steelyard.report.sections import asynchronous_ranks as ranks_section
 from steelyard.results.learning import Course
 
 # `alone` plays the ranks that do not wait: 5.4 ms, beside 6 ms of `copies`.
@@ -163,7 +164,7 @@ def test_without_a_common_round_there_is_no_speed(trained):
     (found,) = asynchronous_ranks.beside(replace(comparison, contenders=tuple(late)))
     assert found.speed is None
     assert asynchronous_ranks.line(found) == "Fake, alone:2: no round in common with copies:2."
-    assert asynchronous_ranks.rows([found]) == [["Fake, alone:2", "copies:2", "-"]]
+    assert ranks_section.rows([found]) == [["Fake, alone:2", "copies:2", "-"]]
 
 
 def test_page_terminal_and_json_say_it(trained):
@@ -184,14 +185,14 @@ def test_page_terminal_and_json_say_it(trained):
         "90 %",
     ):
         assert words in table.words
-    assert asynchronous_ranks.HEADING in [each.words for each in found.all("h4")]
+    assert ranks_section.HEADING in [each.words for each in found.all("h4")]
 
     shown = io.StringIO()
     terminal.print_view(Console(file=shown, width=200), view)
-    assert asynchronous_ranks.HEADING in shown.getvalue()
+    assert ranks_section.HEADING in shown.getvalue()
     assert sentence in shown.getvalue()
 
-    (read,) = json.loads(json.dumps(terminal.as_dict(view)))["comparisons"]
+    (read,) = json.loads(json.dumps(as_json.as_dict(view)))["comparisons"]
     (row,) = read["ranks"]["not_waiting"]
     assert (row["score"], row["threshold"]) == ("accuracy", 0.95)
     assert row["speed"]["value"] == FASTER
@@ -201,7 +202,7 @@ def test_page_terminal_and_json_say_it(trained):
 
 def test_a_page_without_such_ranks_has_no_such_table(view):
     found = Page(page.render(view))
-    assert asynchronous_ranks.HEADING not in [each.words for each in found.all("h4")]
+    assert ranks_section.HEADING not in [each.words for each in found.all("h4")]
 
 
 def test_strategies_that_differ_in_knobs_of_their_own_are_alike(view):

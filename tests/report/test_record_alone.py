@@ -13,7 +13,7 @@ from steelyard.catalog import frameworks, workloads
 from steelyard.errors import UserError
 from steelyard.files import settings_files
 from steelyard.plan import resolve
-from steelyard.report import page, terminal
+from steelyard.report import as_json, page
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def folders(tmp_path):
 def shown(run):
     """Return the page and the JSON of a run."""
     view = analysis.view(run)
-    return page.render(view), json.dumps(terminal.as_dict(view))
+    return page.render(view), json.dumps(as_json.as_dict(view))
 
 
 def test_the_page_stays_when_the_workload_changes_or_goes(folders):

@@ -10,7 +10,7 @@ import pytest
 from reading import Page
 from recorded import Script, view_of, write_run
 
-from steelyard.report import page, terminal
+from steelyard.report import as_json, page, terminal
 from steelyard.results import record
 from steelyard_worker.protocol import EVENTS
 
@@ -64,7 +64,7 @@ def test_a_round_that_was_repeated_only_because_one_stood_still_is_counted_for_i
     assert found(folder, "RepeatedForOne") == [
         ("Fake on line:small", "1 round was repeated only because it was kept from computing."),
     ]
-    (entry,) = terminal.as_dict(view_of(folder))["repeated_for_standstill"]
+    (entry,) = as_json.as_dict(view_of(folder))["repeated_for_standstill"]
     assert entry == {"group": "line:small", "round": 2, "attempt": 0, "contenders": ["Fake"]}
 
 
@@ -105,7 +105,7 @@ def test_only_means_that_nothing_else_would_have_repeated_it(
 ) -> None:
     folder = repeated_run(tmp_path, *reasons, **noise)
     assert bool(found(folder, "RepeatedForOne")) is counts
-    assert ("repeated_for_standstill" in terminal.as_dict(view_of(folder))) is counts
+    assert ("repeated_for_standstill" in as_json.as_dict(view_of(folder))) is counts
 
 
 def test_what_else_disturbed_a_round_does_not_count_where_it_is_usual_here(tmp_path: Path) -> None:

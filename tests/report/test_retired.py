@@ -8,7 +8,7 @@ import pytest
 from reading import Page
 from recorded import Script, view_of, write_run
 
-from steelyard.report import page, terminal
+from steelyard.report import as_json, page
 from steelyard.results import record
 
 
@@ -39,5 +39,5 @@ def test_the_terminal_marks_it_too(view, printed):
 
 
 def test_json_says_so(view):
-    contenders = terminal.as_dict(view)["comparisons"][0]["contenders"]
+    contenders = as_json.as_dict(view)["comparisons"][0]["contenders"]
     assert {each["title"]: each["maintained"] for each in contenders} == {"Fake": False, "Dummy": True}

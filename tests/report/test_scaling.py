@@ -11,8 +11,11 @@ from reading import Page
 from recorded import Script, options, view_of, write_run
 
 from steelyard.analysis import scaling
+from steelyard.analysis.strategies import strategies
 from steelyard.plan import spreading
-from steelyard.report import page, scaling_table, terminal
+from steelyard.report import as_json, page
+from steelyard.report.sections import strategies as section
+from steelyard.report.sections import strategy_columns
 from steelyard.results.quantities import PEAK_MEMORY, THROUGHPUT
 from steelyard.wording.notation import quantity_text
 from steelyard_worker import protocol
@@ -21,7 +24,7 @@ EXACT = {"scatter": 0.0, "process_scatter": 0.0}
 STEADY = Script(10.0, **EXACT)
 SCRIPTS = {"single": STEADY, "copies": Script(6.0, **EXACT), "alone": Script(5.4, passed=None, **EXACT)}
 STRATEGIES = ("single:1", "copies:2", "alone:2")
-HEADING = scaling_table.HEADING
+HEADING = section.HEADING
 
 
 def run(root, scripts, strategies=STRATEGIES, **more):
@@ -73,9 +76,9 @@ def as_kind(view, strategy, kind, shares, **knobs):
 
 def cell(comparison, strategy, heading):
     """Return the text of a strategy's cell in a column."""
-    found = scaling_table.section(comparison)
-    (column,) = [each for each in found.columns if each.heading == heading]
-    (contender,) = [each for each in found.contenders if each.case.strategy == strategy]
+    rows = scaling.scaled(comparison)
+    (column,) = [each for each in strategy_columns.columns(rows) if each.heading == heading]
+    (contender,) = [each.contender for each in rows if each.contender.case.strategy == strategy]
     return str(column.format(comparison, contender, comparison.primary))
 
 
@@ -163,8 +166,8 @@ def test_the_pinned_single_process_is_preferred_and_named(tmp_path):
     row = rows_of(found)["copies:2"]
     assert row.single.case.strategy == "single"
     assert row.exchange is None
-    section = scaling_table.section(found.comparisons[0])
-    assert "exposed exchange not measured, as the row alone:2 is missing (--strategy alone:2)" in section.lines[0]
+    lines = strategies(found.comparisons[0]).lines
+    assert "exposed exchange not measured, as the row alone:2 is missing (--strategy alone:2)" in lines[0]
 
 
 @pytest.mark.parametrize("fault", [{"passed": False}, {"passed": None}, {"failure": ("crash", "It ended.")}])
@@ -179,7 +182,7 @@ def test_a_single_process_that_is_not_certified_is_compared_with_nothing(tmp_pat
     row = rows_of(found)["copies:2"]
     assert row.single is row.speed_up is None
     assert row.exchange.value == pytest.approx(1 - 5.4 / 6, rel=1e-4)
-    assert "no single process to compare with" in " ".join(scaling_table.section(found.comparisons[0]).lines)
+    assert "no single process to compare with" in " ".join(strategies(found.comparisons[0]).lines)
 
 
 def test_a_pipeline_has_its_idle_share_beside_the_ideal_one(view):
@@ -188,8 +191,9 @@ def test_a_pipeline_has_its_idle_share_beside_the_ideal_one(view):
     assert row.idle.value == pytest.approx(1 - 10 / 2 / 6, rel=1e-5)
     assert row.ideal_idle == pytest.approx(1 / 5)
     assert row.exchange is None
-    found = scaling_table.section(comparison)
-    assert [each.heading for each in found.columns if "idle" in each.heading] == ["idle share", "ideal idle share"]
+    found = strategies(comparison)
+    columns = strategy_columns.columns(found.rows)
+    assert [each.heading for each in columns if "idle" in each.heading] == ["idle share", "ideal idle share"]
     assert "(at best 20 %)" in " ".join(found.lines)
 
 
@@ -217,8 +221,8 @@ def test_the_memory_of_a_rank_stands_above_that_of_all(view):
 def test_one_process_that_drives_all_devices_has_no_ranks(view):
     row = replace(rows_of(view)["copies:2"], processes=1)
     in_all = quantity_text("bytes", sum(row.memory_bytes))
-    assert str(scaling_table._memory(row)) == f"{in_all} one process"
-    assert str(scaling_table._busy_cores(row)) == "- one process"
+    assert str(strategy_columns._memory(row)) == f"{in_all} one process"
+    assert str(strategy_columns._busy_cores(row)) == "- one process"
 
 
 @pytest.mark.parametrize("shares", ["network", "batch"])
@@ -228,7 +232,7 @@ def test_parts_of_a_network_are_not_compared_with_ranks_that_share_the_batch(vie
     row = next(each for each in scaling.scaled(comparison) if each.kind == "model")
     assert row.speed_up
     assert row.without is row.exchange is None
-    assert "exposed exchange" not in scaling_table.section(comparison).lines[0]
+    assert "exposed exchange" not in strategies(comparison).lines[0]
 
 
 @pytest.mark.parametrize("knobs", [{}, {"micro_batches": "4"}, {"micro_batches": 0}, {"micro_batches": -1}])
@@ -241,7 +245,7 @@ def test_the_kind_of_a_strategy_marks_another_algorithm_without_a_certificate(vi
     comparison = as_kind(view, "copies:2", "local", "batch")
     row = next(each for each in scaling.scaled(comparison) if each.kind == "local")
     assert row.computes == "another algorithm"
-    assert "(another algorithm)" in scaling_table.section(comparison).lines[0]
+    assert "(another algorithm)" in strategies(comparison).lines[0]
 
 
 def test_another_batch_for_more_parts_shows_the_overhead_of_the_documents(tmp_path):
@@ -257,8 +261,8 @@ def test_another_batch_for_more_parts_shows_the_overhead_of_the_documents(tmp_pa
     ]  # fmt: skip
     assert weak[0].overhead.value == pytest.approx(1 - (1 / 12.5) / (1 / 10), rel=1e-5)
     text = Page(page.render(found)).text()
-    assert scaling_table.WEAK_HEADING in text
-    (figures,) = [each["ranks"]["weak"] for each in terminal.as_dict(found)["comparisons"] if each["ranks"]["weak"]]
+    assert section.WEAK_HEADING in text
+    (figures,) = [each["ranks"]["weak"] for each in as_json.as_dict(found)["comparisons"] if each["ranks"]["weak"]]
     assert figures[0]["overhead"]["value"] == pytest.approx(0.2, rel=1e-4)
     assert figures[0]["single_batch"] == 16
 
@@ -272,7 +276,7 @@ def test_page_terminal_and_json_say_the_same(view, printed):
         assert "1.67x [1.67, 1.67]" in text
         assert "10.0 % [10.0 %, 10.0 %]" in text
         assert "another algorithm" in text
-    rows = {each["strategy"]: each for each in terminal.as_dict(view)["comparisons"][0]["ranks"]["strategies"]}
+    rows = {each["strategy"]: each for each in as_json.as_dict(view)["comparisons"][0]["ranks"]["strategies"]}
     assert rows["copies:2"]["exchange"]["value"] == pytest.approx(0.1, rel=1e-4)
     assert rows["copies:2"]["single"].endswith("strategy=single:1")
     assert rows["single:1"]["speed_up"] is None
@@ -282,7 +286,7 @@ def test_every_column_is_explained(view):
     found = Page(page.render(view))
     terms = {each.words for each in found.all("dt")}
     (comparison,) = view.comparisons
-    assert {each.heading for each in scaling_table.section(comparison).columns} <= terms
+    assert {each.heading for each in strategy_columns.columns(scaling.scaled(comparison))} <= terms
 
 
 def test_a_damaged_record_of_a_rank_leaves_its_figures_out_and_is_a_warning(tmp_path):
@@ -305,8 +309,8 @@ def test_one_round_gives_no_interval(tmp_path):
     row = rows_of(found)["copies:2"]
     assert not row.efficiency.enough
     assert not row.exchange.enough
-    assert "not enough rounds" in scaling_table.section(found.comparisons[0]).lines[0]
-    json.dumps(terminal.as_dict(found), allow_nan=False)
+    assert "not enough rounds" in strategies(found.comparisons[0]).lines[0]
+    json.dumps(as_json.as_dict(found), allow_nan=False)
 
 
 def test_runs_without_ranks_and_other_rankings_have_no_such_section(recorded_view, folder, printed):
@@ -315,7 +319,7 @@ def test_runs_without_ranks_and_other_rankings_have_no_such_section(recorded_vie
     assert "Of several ranks" not in page.render(recorded_view)
     for found in (recorded_view, view_of(folder, PEAK_MEMORY)):
         assert HEADING not in printed(found, 120)
-        assert "ranks" not in terminal.as_dict(found)["comparisons"][0]
+        assert "ranks" not in as_json.as_dict(found)["comparisons"][0]
 
 
 def test_a_strategy_is_in_the_title_even_where_all_have_it(tmp_path):

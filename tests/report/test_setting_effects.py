@@ -12,7 +12,7 @@ from recorded import Script, options, view_of, write_run
 from steelyard.analysis import formatting, largest_batch, setting_effects
 from steelyard.analysis.largest_batch import Found
 from steelyard.analysis.setting_effects import Effect
-from steelyard.report import page, terminal
+from steelyard.report import as_json, page
 from steelyard.report.sections import setting_effects as section
 from steelyard.report.sections.subject import Subject
 from steelyard.report.styles import styles
@@ -114,7 +114,7 @@ def test_page_terminal_and_json_say_what_a_setting_brings(view, printed):
         "Fake, noise 0.5: 1.50x [1.50, 1.50] the time per step and 1.03x [1.03, 1.03] the peak memory that it has with 0.0."
         in shown
     )
-    (plain,) = terminal.as_dict(view)["comparisons"]
+    (plain,) = as_json.as_dict(view)["comparisons"]
     (fake,) = [each for each in plain["setting_effects"] if "/fake/" in each["case"]]
     assert fake["usual"] == fake["case"].replace("noise=0.5", "noise=0.0")
     assert (fake["time"]["value"], fake["batches"]) == (pytest.approx(1.5, rel=1e-5), None)
@@ -140,7 +140,7 @@ def test_after_one_search_of_each_the_headline_names_the_largest_batch(searched,
     assert (effect.time, effect.memory, effect.batches) == (None, None, (Found(88, 96), Found(96, 104)))
     text = Page(page.render(searched)).text()
     assert "Fake (noise 0.0) has the largest batch, 96, by one search of each contender." in text
-    sentence, *_ = terminal.as_dict(searched)["comparisons"][0]["sentences"].values()
+    sentence, *_ = as_json.as_dict(searched)["comparisons"][0]["sentences"].values()
     assert sentence.startswith("One search gives no interval and no verdict.")
     assert (
         "With noise 0.5 instead of 0.0: in Fake a batch of 88 instead of 96; in Dummy a batch of 72 instead of 80"

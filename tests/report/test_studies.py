@@ -12,7 +12,7 @@ from steelyard import report
 from steelyard.inputs.data import training_samples
 from steelyard.plan import estimate, resolve, spreading, studies
 from steelyard.plan.options import Options
-from steelyard.report import terminal
+from steelyard.report import as_json
 
 ALL = [(study.name, size) for study in studies.all_studies().values() for size in study.sizes or ("",)]
 LONGEST_MINUTES = {"C": 150, "Q": 10}
@@ -88,6 +88,6 @@ def test_the_quick_size_gives_a_page_and_a_table(name: str, size: str, tmp_path,
     assert ("Published and measured" in headings) == bool(held)
     assert len(view.published) == len(held)
     assert ("Profiled steps in numbers" in page.text()) == bool(plan.profiles)
-    terminal.show(view, as_json=True)
+    as_json.show(view)
     result = json.loads(capsys.readouterr().out)
     assert [each["group"] for each in result["comparisons"]] == [group.name for group in plan.groups]

@@ -10,8 +10,14 @@ from reading import Page
 from recorded import Script, options, view_of, write_run
 
 from steelyard.analysis.warnings import ResultWarning
-from steelyard.report import columns, figures, page, terminal
+from steelyard.report import as_json, columns, figures, page, terminal_blocks
 from steelyard.results.quantities import STEP_TIME
+
+
+def shown(width):
+    """Return the columns that a terminal of this width shows."""
+    known = columns.ranked_by(STEP_TIME, "training")
+    return [known[place] for place in terminal_blocks.places_that_fit(known, width)]
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +45,7 @@ def test_a_terminal_and_json_draw_no_figure(recorded_view, printed, monkeypatch)
 
     monkeypatch.setattr(figures, "frame", refuse)
     assert " first on average" in " ".join(printed(recorded_view, 120).split())
-    assert terminal.as_dict(recorded_view)["comparisons"][0]["job_length"]
+    assert as_json.as_dict(recorded_view)["comparisons"][0]["job_length"]
     with pytest.raises(AssertionError, match="A figure was drawn"):
         page.render(recorded_view)
 
@@ -51,7 +57,7 @@ def test_numbers_are_never_wrapped_or_truncated(recorded_view, printed, width):
     assert "…" not in text
     for contender in comparison.contenders:
         for source in contender.speeds:
-            for column in columns.shown(STEP_TIME, "training", width):
+            for column in shown(width):
                 value = column.format(comparison, contender, source)
                 assert value.value in text and value.interval in text, column.heading
 
@@ -107,13 +113,13 @@ def test_page_and_terminal_show_the_same_values(recorded_view, printed):
     comparison = recorded_view.comparisons[0]
     for contender in comparison.contenders:
         for source in contender.speeds:
-            for column in columns.shown(STEP_TIME, "training", 160):
+            for column in shown(160):
                 value = column.format(comparison, contender, source)
                 assert str(value) in cells and value.value in text, column.heading
 
 
 def test_json_is_strict_and_has_the_same_numbers(recorded_view):
-    read = json.loads(json.dumps(terminal.as_dict(recorded_view), allow_nan=False))
+    read = json.loads(json.dumps(as_json.as_dict(recorded_view), allow_nan=False))
     comparison = recorded_view.comparisons[0]
     for contender, stored in zip(comparison.contenders, read["comparisons"][0]["contenders"], strict=True):
         assert stored["title"] == contender.title
@@ -124,7 +130,7 @@ def test_json_is_strict_and_has_the_same_numbers(recorded_view):
 
 def test_json_has_null_where_one_process_has_no_interval(tmp_path, capsys):
     folder = write_run(tmp_path, {"fake": Script(rounds=1), "dummy": Script(rounds=1)})
-    terminal.show(view_of(folder), as_json=True)
+    as_json.show(view_of(folder))
     read = json.loads(capsys.readouterr().out, parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
     assert read["comparisons"][0]["contenders"][0]["speeds"]["cached"]["location"]["high_ns"] is None
 
@@ -141,7 +147,7 @@ def test_square_brackets_from_the_record_are_not_interpreted(tmp_path, printed):
 
 
 def test_the_certificate_is_shown_on_the_narrowest_terminal():
-    assert "certified" in [column.heading for column in columns.shown(STEP_TIME, "training", 40)]
+    assert "certified" in [column.heading for column in shown(40)]
 
 
 def test_no_name_is_cut_however_long_its_words(recorded_view, printed):

@@ -12,8 +12,8 @@ from scipy.stats import binom
 
 from steelyard.statistics import looks
 from steelyard.statistics.decision import decide
+from steelyard.statistics.decision_plan import PLANNED_SHARE, DecisionPlan
 from steelyard.statistics.simulation import simulate
-from steelyard.statistics.verdicts import PLANNED_SHARE, DecisionPlan
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -25,12 +25,6 @@ if TYPE_CHECKING:
     from steelyard.statistics.intervals import Ratio
 
 SECONDS_AND_EPOCHS: tuple[Unit, Unit] = ("seconds", "epochs")
-HEADING = "Beside ranks that wait in every step"
-CAPTION = (
-    "Each strategy whose ranks do not wait for each other in every step, beside the fastest of its framework whose ranks do. The "
-    "speed is the time per step of those that wait divided by that of those that do not, with the 95 % interval of this pair "
-    "alone. As the two do not learn the same in a step, what they have learnt stands beside it."
-)
 
 
 @dataclass(frozen=True)
@@ -140,33 +134,11 @@ def _last(trained: Sequence[Course], score: str) -> float:
     return fmean(each.scores[score][-1] for each in trained)
 
 
-def headings(found: list[Beside]) -> list[str]:
-    """Return the headings of the table's columns, those about learning only if a row has values for them."""
-    score = next((each.score for each in found if each.learnt), "")
-    of_learning = [f"{score} reached", "when", "by those that wait", f"{score} at the end", "of those that wait"]
-    return ["contender", "ranks that wait", "speed", *(of_learning if score else [])]
-
-
-def rows(found: list[Beside]) -> list[list[str]]:
-    """Return the cells of the table, one row for every contender."""
-    columns = len(headings(found))
-    return [(cells := _cells(each)) + [NO_VALUE] * (columns - len(cells)) for each in found]
-
-
-def _cells(each: Beside) -> list[str]:
-    found = [each.contender.title, each.waiting.case.strategy, _speed(each)]
-    if not each.learnt:
-        return found
-    threshold = NO_VALUE if each.threshold is None else thresholds.shown(each.score, each.threshold)
-    when = [NO_VALUE if each.threshold is None else _when(one) for one in each.learnt]
-    return [*found, threshold, *when, *(thresholds.shown(each.score, one.last) for one in each.learnt)]
-
-
 def line(each: Beside) -> str:
     """Return the sentences about one contender."""
     title, waiting = each.contender.title, each.waiting.case.strategy
     found = (
-        f"{title}: {_speed(each)} the speed of {waiting}."
+        f"{title}: {speed_text(each)} the speed of {waiting}."
         if each.speed
         else f"{title}: no round in common with {waiting}."
     )
@@ -175,16 +147,18 @@ def line(each: Beside) -> str:
     own, other = each.learnt
     if each.threshold is not None:
         threshold = f"{each.score[:1].upper()}{each.score[1:]} {thresholds.shown(each.score, each.threshold)}"
-        found += f" {threshold} {_when(own)}, with {waiting} {_when(other)}."
+        found += f" {threshold} {when_text(own)}, with {waiting} {when_text(other)}."
     last, its = (thresholds.shown(each.score, one.last) for one in each.learnt)
     return f"{found} At the end {last}, with {waiting} {its}."
 
 
-def _speed(each: Beside) -> str:
+def speed_text(each: Beside) -> str:
+    """Return the speed with its interval; a dash if there is none."""
     return str(formatted.of_ratio(each.speed)) if each.speed else NO_VALUE
 
 
-def _when(learnt: Learnt) -> str:
+def when_text(learnt: Learnt) -> str:
+    """Return when half of the trainings had reached the threshold."""
     if learnt.seconds is None or learnt.epoch is None:
         return "in fewer than half of its trainings" if learnt.arrived else "never"
     return f"by {duration(learnt.seconds * 1e9)} (epoch {learnt.epoch:g})"

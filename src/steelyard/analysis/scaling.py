@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from steelyard.results import ranks, utilisation
 from steelyard.results.quantities import STEP_TIME
+from steelyard.results.trials import processes
 from steelyard.statistics.answer import is_wide
 from steelyard.statistics.intervals import Ratio, ratio_interval
 from steelyard.statistics.unpaired import welch
@@ -131,7 +132,7 @@ def _scaled(comparison: Comparison, contender: Contender, is_single: bool = Fals
     kind, computes = spread.kind if spread else SINGLE, computation(contender)
     does = strategy_kinds.of(kind)
     facts: dict[str, Any] = {
-        "processes": ranks.processes(contender.trials[0].job),
+        "processes": processes(contender.trials[0].job),
         "shares_batch": not spread or (spread.shares == "batch" and not does.cuts),
         "memory_bytes": of_each_rank(contender, ranks.peak_of_each),
         "busy_cores": of_each_rank(contender, lambda trial: _busy(trial, comparison.primary)),

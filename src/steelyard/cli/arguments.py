@@ -5,8 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
 from steelyard.cli import values
-from steelyard.cli.descriptions import DESCRIPTIONS
-from steelyard.cli.main import ABOUT, COMMANDS
+from steelyard.cli.descriptions import ABOUT, COMMANDS, DESCRIPTIONS
 
 # The names of an argument, and its other parameters for argparse.
 Argument = tuple[list[str], dict[str, Any]]

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from steelyard.cli.arguments import GROUPS, SELECTION, Argument
-from steelyard.cli.descriptions import DESCRIPTIONS, EXIT_CODES
-from steelyard.cli.main import COMMANDS
+from steelyard.cli.descriptions import COMMANDS, DESCRIPTIONS, EXIT_CODES
 
 INTRODUCTION = """\
 # Commands

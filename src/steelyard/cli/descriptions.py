@@ -1,4 +1,35 @@
-"""The descriptions of all commands in their help. No module is imported here, so that `--help` is fast."""
+"""All commands, and their descriptions in their help. No module is imported here, so that `--help` is fast."""
+
+ABOUT = """\
+steelyard compares the speed of deep-learning frameworks on this machine. It runs the same network with the same
+weights on the same batches in every framework, proves that the computation is the same (a certificate), times it in
+new processes and interleaved rounds, and gives a verdict with an interval.
+
+Start with:   steelyard run            compare all frameworks; takes about ten minutes the first time
+              steelyard run --dry-run  show what would be run, and how long it would take
+              steelyard doctor         check whether this machine is suitable for measurements
+"""
+
+
+# Command -> summary in one line.
+COMMANDS = {
+    "run": "measure frameworks and write a report",
+    "certify": "prove that frameworks compute the same function",
+    "nodes": "show the nodes of a cluster, and whether they are fit to measure on",
+    "slurm-script": "print a batch script that measures on the nodes of a SLURM allocation",
+    "report": "write the report of a run again",
+    "advise": "say what to choose, by what matters to you",
+    "explain": "say where the time of a step goes",
+    "compare": "compare two results of a run, or two runs",
+    "list": "list frameworks, workloads, presets, studies, strategies, data sets or runs",
+    "new": "create a workload of your own",
+    "history": "show results over time, and find what has changed",
+    "merge": "put the runs of several machines or people into one folder",
+    "runs": "list or remove runs",
+    "env": "create, list or remove environments",
+    "cache": "show what the cache holds, or remove what nothing uses",
+    "doctor": "check whether this machine is suitable for measurements",
+}
 
 EXIT_CODES = """
 exit codes:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from steelyard.cluster.node_run import Ready
+from steelyard.cluster.messages import Ready
 from steelyard.plan.run_plan import RunPlan
 
 # The facts that decide what runs in an environment.

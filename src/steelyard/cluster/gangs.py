@@ -9,9 +9,10 @@ from __future__ import annotations
 import enum
 import random
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
+from steelyard.cluster.messages import Hold, PartEnded
 from steelyard.cluster.shipping import names_of
 from steelyard.measure.attempts import Outcome
 
@@ -29,23 +30,6 @@ class Do(Protocol):
     """Lets a node begin a piece of work."""
 
     def __call__(self, held: Held, work: str, *values: Any) -> None: ...
-
-
-@dataclass(frozen=True)
-class Hold:
-    """Whether a node's machine is reserved for this run. `holder`: otherwise the run that has it."""
-
-    granted: bool
-    holder: str = ""
-
-
-@dataclass(frozen=True)
-class PartEnded:
-    """The end of a node's ranks. `error`: (kind, message) if they ended too early; other fields as in `Outcome`."""
-
-    error: tuple[str, str] | None = None
-    reasons: tuple[str, ...] = ()
-    severity: float = 0.0
 
 
 class _State(enum.Enum):

@@ -4,16 +4,30 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from steelyard.cluster import engine
 
 if TYPE_CHECKING:
     from steelyard.cluster.engine import Remote
-    from steelyard.cluster.gangs import Gang
-    from steelyard.cluster.messages import Order
-    from steelyard.cluster.node_run import Ready
+    from steelyard.cluster.messages import Order, Ready
     from steelyard.measure.attempts import Attempt
+
+
+class Together(Protocol):
+    """The nodes that run one attempt together, as the messages of one of them reach it: see `gangs.Gang`."""
+
+    def heed(self, held: Held, found: Any) -> None:
+        """Process the result of a member's work."""
+
+    def begin_part(self, number: int, order: Any, meeting: Any) -> None:
+        """Start the ranks of one of the other nodes, at the leader's request."""
+
+    def end_parts(self, key: str) -> None:
+        """End the ranks of a trial on all nodes but the leader."""
+
+    def lose(self, held: Held, sentence: str) -> None:
+        """Continue without a lost node until the others have ended."""
 
 
 @dataclass(eq=False)
@@ -33,7 +47,7 @@ class Held:
     work: int = 0
     order: Order | None = None
     attempt: Attempt | None = None
-    gang: Gang | None = None
+    gang: Together | None = None
     ready: Ready | None = None
     waits: str = ""
 

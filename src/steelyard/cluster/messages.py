@@ -1,4 +1,7 @@
-"""The reports of an agent, in order. A reply is kept until the next question acknowledges it, so none is lost or doubled."""
+"""The reports of an agent, in order, and what they carry.
+
+A reply is kept until the next question acknowledges it, so none is lost or doubled.
+"""
 
 import time
 from dataclasses import dataclass, field
@@ -26,6 +29,32 @@ class Message:
 
     kind: str
     values: tuple[Any, ...] = ()
+
+
+@dataclass(frozen=True)
+class Ready:
+    """The preparations of a node. `facts`: of its environments, as in run.json; `unavailable`: why others are missing."""
+
+    certificates: dict[str, dict[str, Any]]
+    facts: dict[str, dict[str, Any]] = field(default_factory=dict)
+    unavailable: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Hold:
+    """Whether a node's machine is reserved for this run. `holder`: otherwise the run that has it."""
+
+    granted: bool
+    holder: str = ""
+
+
+@dataclass(frozen=True)
+class PartEnded:
+    """The end of a node's ranks. `error`: (kind, message) if they ended too early; other fields as in `Outcome`."""
+
+    error: tuple[str, str] | None = None
+    reasons: tuple[str, ...] = ()
+    severity: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, ExitStack, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -10,8 +10,7 @@ from typing import Any
 from steelyard.catalog import frameworks
 from steelyard.certificates import certification
 from steelyard.cluster.followers import Followers
-from steelyard.cluster.gangs import Hold, PartEnded
-from steelyard.cluster.messages import Outgoing
+from steelyard.cluster.messages import Hold, Outgoing, PartEnded, Ready
 from steelyard.console import Screen
 from steelyard.environments import EnvironmentName, setup
 from steelyard.environments.interpreter import IMPORT_LIMIT_S
@@ -33,15 +32,6 @@ from steelyard.results.record import RunRecord
 from steelyard.results.store import Store
 from steelyard.results.trials import Trial
 from steelyard.statistics.decision import Ranking
-
-
-@dataclass(frozen=True)
-class Ready:
-    """The preparations of a node. `facts`: of its environments, as in run.json; `unavailable`: why others are missing."""
-
-    certificates: dict[str, dict[str, Any]]
-    facts: dict[str, dict[str, Any]] = field(default_factory=dict)
-    unavailable: dict[str, str] = field(default_factory=dict)
 
 
 class Told(Screen):

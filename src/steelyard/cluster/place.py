@@ -11,8 +11,7 @@ from steelyard.cluster.agreement import disagreement, standard
 from steelyard.cluster.engine import NodeLost, Remote
 from steelyard.cluster.gangs import Gang
 from steelyard.cluster.held import Held
-from steelyard.cluster.messages import Message, Order
-from steelyard.cluster.node_run import Ready
+from steelyard.cluster.messages import Message, Order, Ready
 from steelyard.cluster.nodes import Choice
 from steelyard.cluster.shipping import names_of
 from steelyard.errors import ResumableError, UserError

@@ -114,6 +114,6 @@ class Run:
 
     def as_dict(self) -> dict[str, Any]:
         """Return what `steelyard report --json` prints."""
-        from steelyard.report import terminal
+        from steelyard.report import as_json
 
-        return terminal.as_dict(self.view())
+        return as_json.as_dict(self.view())

@@ -11,9 +11,9 @@ from rich.text import Text
 from steelyard.analysis import choices, job_length
 from steelyard.analysis.recommendation import as_dict, recommendation
 from steelyard.report import terminal_blocks
+from steelyard.report.as_json import case_name, finite
 from steelyard.report.blocks import line
 from steelyard.report.sections import what_to_choose
-from steelyard.report.terminal import case_name, finite
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

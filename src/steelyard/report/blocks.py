@@ -56,7 +56,15 @@ class Code:
     text: str
 
 
-Part = str | Strong | Code
+@dataclass(frozen=True)
+class Terms:
+    """A part of a paragraph in which explained terms are marked, also if they are not in the others."""
+
+    kind: ClassVar = "terms"
+    text: str
+
+
+Part = str | Strong | Code | Terms
 
 
 @dataclass(frozen=True)
@@ -127,17 +135,23 @@ class Row:
 class Column:
     """A column of a table. `width`: the narrowest terminal, in characters, that shows it; 0: only the page on a screen does.
 
-    `terms`: whether the heading is an explained term.
+    `terms`: whether the heading is an explained term; `help`: its explanation, empty for a term of every page. `breaks`: whether
+    a terminal may break its values into lines.
     """
 
     heading: str
     width: int = 80
     terms: bool = False
+    help: str = ""
+    breaks: bool = False
 
 
 @dataclass(frozen=True)
 class Table(Block):
-    """A table. `title` is that of its comparison. In a table with `cards`, a narrow screen shows every row as a card."""
+    """A table. `title` is that of its comparison.
+
+    In a table with `cards` every value may have an interval below it. A narrow screen shows every row as a card.
+    """
 
     kind: ClassVar = "table"
     title: str
@@ -212,7 +226,7 @@ class Fold(Block):
 
 @dataclass(frozen=True)
 class Panel(Block):
-    """Blocks under a heading of their own, set apart from those before."""
+    """Blocks under a heading of their own, set apart from those before. On a terminal, the heading may be empty."""
 
     kind: ClassVar = "panel"
     heading: str
@@ -236,6 +250,17 @@ def figures(blocks: Iterable[Block]) -> list[Figure]:
         elif isinstance(block, (Fold, Panel)):
             found += figures(block.blocks)
     return found
+
+
+def explanations(blocks: Iterable[Block]) -> dict[str, str]:
+    """Return {heading: explanation} of the columns of all tables in blocks, where they have one."""
+    explained: dict[str, str] = {}
+    for block in blocks:
+        if isinstance(block, Table):
+            explained |= {column.heading: column.help for column in block.columns if column.help}
+        elif isinstance(block, (Fold, Panel)):
+            explained |= explanations(block.blocks)
+    return explained
 
 
 def within(blocks: Iterable[Block], media: frozenset[Medium]) -> list[Block]:

@@ -178,8 +178,3 @@ def ranked_by(quantity: Quantity, task: str) -> list[Column]:
         Column(f"ratio to {quantity.best}", formatting.ratio, NARROW, ratio),
         *others,
     ]
-
-
-def shown(quantity: Quantity, task: str, width: int) -> list[Column]:
-    """Return the columns that fit a terminal of this width in characters; some, such as the certificate, always appear."""
-    return [each for each in ranked_by(quantity, task) if each.width and (width >= each.width or each.width == NARROW)]

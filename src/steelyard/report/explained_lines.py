@@ -12,8 +12,8 @@ from rich.text import Text
 from steelyard.analysis import where_time_goes
 from steelyard.analysis.model import Comparison, Contender, View
 from steelyard.profiles import waterfall
+from steelyard.report.as_json import case_name, finite
 from steelyard.report.sections.where_time_goes import headings, rows
-from steelyard.report.terminal import case_name, finite
 from steelyard.wording import notation
 
 BAR = 24

@@ -4,8 +4,9 @@ import base64
 import gzip
 import hashlib
 import json
-from collections.abc import Iterable
-from dataclasses import asdict, replace
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -15,11 +16,15 @@ from jinja2.bccache import Bucket
 from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
-from steelyard.analysis import asynchronous_ranks, formatting, headlines, nodes, published, tuned, warnings
-from steelyard.analysis.model import View
-from steelyard.report import details, exchange, privacy, scaling_table, workload_parts
-from steelyard.report.columns import ranked_by
+from steelyard.analysis import formatting, headlines, nodes, published, summaries, tuned, warnings
+from steelyard.analysis.model import Comparison, View
+from steelyard.report import blocks as blocks_of_page
+from steelyard.report import details, privacy
+from steelyard.report.blocks import ON_PAGE, Block, within
+from steelyard.report.figures import Figure
 from steelyard.report.plots import stability
+from steelyard.report.sections import OF_COMPARISON
+from steelyard.report.sections.subject import Subject
 from steelyard.report.styles import styles
 from steelyard.report.terms import Glossary, anchor, glossary
 from steelyard.results import addresses
@@ -53,26 +58,49 @@ class Compiled(BytecodeCache):
 COMPILED = Compiled()
 
 
+@dataclass(frozen=True)
+class Workload:
+    """One comparison on the page: its sections by name."""
+
+    comparison: Comparison
+    blocks: dict[str, Sequence[Block]]
+
+    @property
+    def figures(self) -> list[Figure]:
+        """The plots of all sections."""
+        return [figure for blocks in self.blocks.values() for figure in blocks_of_page.figures(blocks)]
+
+    @property
+    def explanations(self) -> dict[str, str]:
+        """The explanations of the columns of its tables, by heading."""
+        parts = [blocks_of_page.explanations(blocks) for blocks in self.blocks.values()]
+        return {heading: text for part in parts for heading, text in part.items()}
+
+    @property
+    def anchor(self) -> str:
+        """The name of the section for links inside the page."""
+        return re.sub(r"\W+", "-", self.comparison.group)
+
+
+def _workload(subject: Subject) -> Workload:
+    return Workload(subject.comparison, {name: within(make(subject), ON_PAGE) for name, make in OF_COMPARISON.items()})
+
+
 def render(view: View) -> str:
     """Return the page of a run."""
     style, host = styles(view.comparisons), dict(view.record.host)
     known = replace(view.record, command=addresses.command(view.record.command))
-    workloads = [
-        workload_parts.workload(comparison, style, view.comparisons, view.name) for comparison in view.comparisons
-    ]
+    workloads = [_workload(Subject(each, view.comparisons, style, view.name)) for each in view.comparisons]
     machine = stability.machine(view)
-    figures = [figure for workload in workloads for figure in workload.all_figures] + ([machine] if machine else [])
-    tasks, tables = (
-        {each.task for each in view.comparisons},
-        [t for w in workloads for t in (w.epochs, w.memory, w.ranks, w.exchanges) if t],
-    )
-    more = [column for table in tables for _, _, values in table.rows for column, _ in values]
-    more += [column for each in view.comparisons for column in ranked_by(each.quantity, each.task)]
-    by_time, terms = view.quantity is STEP_TIME, glossary(view.quantity, tasks, more)
+    figures = [figure for workload in workloads for figure in workload.figures] + ([machine] if machine else [])
+    tasks = {each.task for each in view.comparisons}
+    in_tables = {name: text for workload in workloads for name, text in workload.explanations.items()}
+    by_time, terms = view.quantity is STEP_TIME, glossary(view.quantity, tasks, in_tables)
     style_text, drawing = read("style.css"), read("draw.js")
     return environment(terms).get_template(PAGE).render(
-        view=view, record=known, exchange=exchange, ranks=scaling_table, not_waiting=asynchronous_ranks,
-        workloads=workloads, machine=machine, notices=warnings.gather(view.warnings),
+        view=view, record=known, workloads=workloads, machine=machine,
+        summaries=[found for each in view.comparisons if (found := summaries.of_comparison(each, view.comparisons))],
+        most_clauses=summaries.MOST_CLAUSES, notices=warnings.gather(view.warnings),
         question=known.plan.study.question if by_time else headlines.basis(in_task(view.quantity, view.task)),
         redone=published.section(view), tuned=tuned.section(view),
         rule="" if by_time else fill(headlines.RULE, view.task), intervals=headlines.INTERVALS,

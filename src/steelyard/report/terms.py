@@ -2,13 +2,14 @@
 
 import html
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from types import MappingProxyType
 
 from markupsafe import Markup
 
-from steelyard.report.columns import Column, ranked_by
+from steelyard.report.columns import ranked_by
 from steelyard.results.quantities import Quantity
 from steelyard_worker.case import TRAINING
 
@@ -78,14 +79,16 @@ class Glossary:
         )
 
 
-def glossary(quantity: Quantity, tasks: Collection[str] = (TRAINING,), more: Iterable[Column] = ()) -> Glossary:
+def glossary(
+    quantity: Quantity, tasks: Collection[str] = (TRAINING,), more: Mapping[str, str] = MappingProxyType({})
+) -> Glossary:
     """Return the terms of a page that is ranked by a quantity: the general ones and the headings of its tasks' columns.
 
-    `more`: the columns of further tables.
+    `more`: explanations of the columns of further tables, by heading.
     """
-    shown = [column for task in sorted(tasks) for column in ranked_by(quantity, task)] + list(more)
+    shown = [column for task in sorted(tasks) for column in ranked_by(quantity, task)]
     columns = {column.heading: column.help for column in shown}
-    return Glossary(dict(sorted({**TERMS, **columns}.items())))
+    return Glossary(dict(sorted({**TERMS, **columns, **more}.items())))
 
 
 def anchor(name: str) -> str:

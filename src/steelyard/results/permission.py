@@ -10,7 +10,7 @@ import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from steelyard.catalog import workloads
 from steelyard.errors import UserError
@@ -19,8 +19,16 @@ from steelyard.plan.options import Options
 from steelyard.plan.run_plan import RunPlan
 from steelyard.statistics.sentences import listed
 
-if TYPE_CHECKING:
-    from steelyard.results.record import RunRecord
+
+class Marked(Protocol):
+    """What of a run's record says whether its code may be executed. `allowed`: the mark that it has."""
+
+    @property
+    def plan(self) -> RunPlan: ...
+    @property
+    def machine(self) -> str: ...
+    @property
+    def allowed(self) -> str: ...
 
 
 @dataclass(frozen=True)
@@ -69,7 +77,7 @@ def mark(plan: RunPlan, machine: str) -> str:
     return user_key.mark(_text(plan, machine)) if any(foreign(plan).words) else ""
 
 
-def check(run: str, known: "RunRecord", named: Options) -> None:
+def check(run: str, known: Marked, named: Options) -> None:
     """Raise UserError if a record would execute code that this user neither started nor names. None of that code is read.
 
     `run`: the name of the run; `named`: the folders and interpreters that the user names.

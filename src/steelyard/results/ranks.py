@@ -1,51 +1,15 @@
-"""The records of the other ranks of a trial, and values over all of its ranks."""
+"""Values over all ranks of a trial."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar
-
-from steelyard.errors import UserError
-from steelyard_worker import protocol
-from steelyard_worker.strategy import parts_of
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
     from steelyard.results.trials import Trial
-    from steelyard_worker.protocol import Job
-
-    Replay = Callable[[Any, Job, Iterable[dict[str, Any]]], Trial]
 
 Number = TypeVar("Number", int, float)
-
-
-def processes(job: Job) -> int:
-    """Return the number of ranks that are processes of their own; 1 where one process drives all devices."""
-    return parts_of(job.case.strategy) if job.spread and job.spread.several_processes else 1
-
-
-def read(first: Trial, replay: Replay) -> tuple[Trial, ...] | None:
-    """Return the records of the other ranks of a trial, by rank; empty for a single process.
-
-    None: the record of a rank is missing, damaged, has no end, or has other blocks than that of the first rank.
-    """
-    found = []
-    for rank in range(1, processes(first.job)):
-        folder = protocol.rank_folder(first.folder, rank)
-        try:
-            one = replay(folder, first.job, protocol.read_events(folder / protocol.EVENTS))
-            one.check_times()
-        except (UserError, ValueError, OSError):
-            return None
-        if not one.done or _blocks(one) != _blocks(first):
-            return None
-        found.append(one)
-    return tuple(found)
-
-
-def _blocks(trial: Trial) -> list[tuple[Any, ...]]:
-    """Return the part of the blocks that must be equal on all ranks, because they compute every step together."""
-    return [(each.input, each.phase, each.steps, each.first_step, each.epoch) for each in trial.blocks]
 
 
 def of_each(trial: Trial, read_one: Callable[[Trial], Number | None]) -> list[Number] | None:

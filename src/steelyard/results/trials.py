@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from steelyard.errors import UserError
-from steelyard.results import ranks
 from steelyard.results.events import (
     Applied,
     BatchCheck,
@@ -39,6 +38,7 @@ from steelyard_worker import protocol, records, tensors
 from steelyard_worker.case import INFERENCE, TRAINING
 from steelyard_worker.job_kinds import KINDS, MEASURE
 from steelyard_worker.protocol import Job
+from steelyard_worker.strategy import parts_of
 
 FOLDER = KINDS[MEASURE].folder
 JOB = "job.json"
@@ -281,10 +281,39 @@ def read(folder: Path) -> Trial:
             message = f"{JOB} is damaged ({error})"
             raise ValueError(message) from None
         first = replay(folder, job, protocol.read_events(folder / protocol.EVENTS))
-        return replace(first, others=ranks.read(first, replay))
+        return replace(first, others=_other_ranks(first))
     except (ValueError, OSError) as error:
         reason = str(error).rstrip(".")
         raise UserError(f"Trial {folder.name} cannot be read: {reason}. To leave it out, delete {folder}.") from None
+
+
+def processes(job: Job) -> int:
+    """Return the number of ranks that are processes of their own; 1 where one process drives all devices."""
+    return parts_of(job.case.strategy) if job.spread and job.spread.several_processes else 1
+
+
+def _other_ranks(first: Trial) -> tuple[Trial, ...] | None:
+    """Return the records of the other ranks of a trial, by rank; empty for a single process.
+
+    None: the record of a rank is missing, damaged, has no end, or has other blocks than that of the first rank.
+    """
+    others = []
+    for rank in range(1, processes(first.job)):
+        folder = protocol.rank_folder(first.folder, rank)
+        try:
+            one = replay(folder, first.job, protocol.read_events(folder / protocol.EVENTS))
+            one.check_times()
+        except (UserError, ValueError, OSError):
+            return None
+        if not one.done or _of_all_ranks(one) != _of_all_ranks(first):
+            return None
+        others.append(one)
+    return tuple(others)
+
+
+def _of_all_ranks(trial: Trial) -> list[tuple[Any, ...]]:
+    """Return the part of the blocks that must be equal on all ranks, because they compute every step together."""
+    return [(each.input, each.phase, each.steps, each.first_step, each.epoch) for each in trial.blocks]
 
 
 def replay(folder: Path, job: Job, events: Iterable[dict[str, Any]]) -> Trial:

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from steelyard.statistics.decision_plan import DecisionPlan
 from steelyard.statistics.intervals import Rounds, logs
 from steelyard.statistics.looks import look
-from steelyard.statistics.verdicts import DecisionPlan, Kind, Verdict, verdicts
+from steelyard.statistics.verdicts import Kind, Verdict, verdicts
 
 __all__ = ["DecisionPlan", "Ranking", "Verdict", "decide", "rounds_needed", "rounds_wanted"]
 

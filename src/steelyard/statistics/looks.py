@@ -12,8 +12,8 @@ from steelyard.statistics.pair_evidence import PairEvidence, pair_evidence, pair
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from steelyard.statistics.decision_plan import DecisionPlan
     from steelyard.statistics.pair_evidence import Floats, Integers
-    from steelyard.statistics.verdicts import DecisionPlan
 
 MARGIN_OVER_SCATTER = 1.4
 """Claiming equality needs a margin of at least 1.4 times the scatter; with less, twelve rounds are rarely enough."""

@@ -13,8 +13,8 @@ from steelyard.statistics.pair_evidence import pair_indices
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from steelyard.statistics.decision_plan import DecisionPlan
     from steelyard.statistics.pair_evidence import Floats
-    from steelyard.statistics.verdicts import DecisionPlan
 
 CELLS_AT_ONCE = 2_000_000
 """The largest number of comparisons x pairs x contenders x rounds that are judged at once, to limit memory."""

@@ -10,7 +10,7 @@ from steelyard.results import run_folders
 def execute(arguments: argparse.Namespace) -> int:
     """Write the page and print the table; the path of the page is the last line."""
     from steelyard import analysis, report
-    from steelyard.report import terminal
+    from steelyard.report import as_json, terminal
     from steelyard.results.quantities import quantity
 
     ranked_by = quantity(arguments.quantity)
@@ -18,7 +18,7 @@ def execute(arguments: argparse.Namespace) -> int:
     output = Path(arguments.output).expanduser().absolute() if arguments.output else None
     found = analysis.view(folder, ranked_by)
     page = report.write(found, output)
-    terminal.show(found, as_json=arguments.json)
+    (as_json if arguments.json else terminal).show(found)
     if not arguments.json:
         print(page)
     return 0

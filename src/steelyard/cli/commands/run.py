@@ -121,7 +121,7 @@ def _carried_out(
 ) -> int:
     from steelyard import analysis, stages
     from steelyard.cli import outcome
-    from steelyard.report import terminal
+    from steelyard.report import as_json, terminal
 
     try:
         with closing(selection.screen_of(arguments, plan)) as screen:
@@ -138,7 +138,7 @@ def _carried_out(
         print(_kept(folder), end="", file=sys.stderr)
         return EXIT_INTERRUPTED
     found = analysis.view(folder)
-    terminal.show(found, as_json=arguments.json)
+    (as_json if arguments.json else terminal).show(found)
     if not arguments.json:
         print(durations.sentence(record.read(folder).seconds))
         print(page)

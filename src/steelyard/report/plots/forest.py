@@ -8,7 +8,7 @@ from steelyard.analysis.model import Comparison, Contender
 from steelyard.report import figures
 from steelyard.report.columns import mean_heading
 from steelyard.report.figures import Figure, plain
-from steelyard.report.styles import Style
+from steelyard.report.styles import Style, Styles
 from steelyard.statistics import sentences
 from steelyard.statistics.sentences import percent, together
 from steelyard.wording.notation import quantity_text
@@ -35,7 +35,7 @@ Span = tuple[float, float, float]
 """Estimate, lower end, upper end."""
 
 
-def figure(comparison: Comparison, source: str, styles: dict[str, Style]) -> Figure | None:
+def figure(comparison: Comparison, source: str, styles: Styles) -> Figure | None:
     """Return the plot of one input; None if nothing was measured on it."""
     ranking, quantity = comparison.rankings[source], comparison.quantity
     measured = [contender for contender in comparison.contenders if source in contender.standings]

@@ -8,7 +8,7 @@ from steelyard.analysis.model import Comparison, Contender
 from steelyard.report import figures
 from steelyard.report.figures import Figure, Series
 from steelyard.report.plots import forest
-from steelyard.report.styles import Style
+from steelyard.report.styles import Style, Styles
 from steelyard.wording.notation import duration
 
 POINTS = 200
@@ -23,7 +23,7 @@ CAPTION = (
 )
 
 
-def figure(comparison: Comparison, styles: dict[str, Style]) -> Figure | None:
+def figure(comparison: Comparison, styles: Styles) -> Figure | None:
     """Return the curve of every contender; None where no batch was timed alone."""
     pooled = [(each, _seconds(each)) for each in comparison.contenders]
     timed = [(contender, seconds) for contender, seconds in pooled if len(seconds)]

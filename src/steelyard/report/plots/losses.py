@@ -8,7 +8,7 @@ import numpy as np
 from steelyard.analysis.model import Comparison, Contender
 from steelyard.report import figures
 from steelyard.report.figures import Figure, Series, extremes
-from steelyard.report.styles import Style
+from steelyard.report.styles import Style, Styles
 from steelyard.statistics import sentences
 
 BINS = 1000
@@ -28,7 +28,7 @@ DIFFERENT_RULES = (
 )
 
 
-def figure(comparison: Comparison, styles: dict[str, Style]) -> Figure | None:
+def figure(comparison: Comparison, styles: Styles) -> Figure | None:
     """Return the loss curves, and below them their differences from the first curve."""
     trained = [contender for contender in comparison.contenders if len(contender.losses) > 1]
     if not trained:

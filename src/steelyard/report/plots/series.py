@@ -9,7 +9,7 @@ from steelyard.analysis import headlines
 from steelyard.analysis.model import Comparison, Contender
 from steelyard.report import figures
 from steelyard.report.figures import Figure, Series, extremes
-from steelyard.report.styles import Style
+from steelyard.report.styles import Styles
 from steelyard.wording import notation
 from steelyard.wording.task_words import fill
 
@@ -35,7 +35,7 @@ Point = tuple[int | None, float, int]
 """Number of the step, seconds, round; the number is None in the gap between two rounds."""
 
 
-def step_times(comparison: Comparison, source: str, styles: dict[str, Style]) -> Figure | None:
+def step_times(comparison: Comparison, source: str, styles: Styles) -> Figure | None:
     """Return one strip per contender: the steps of all rounds in order; None for an input without steps.
 
     An input has no steps if nothing was measured on it, or if it is the whole process (a quantity with one value per process).

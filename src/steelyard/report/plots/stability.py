@@ -8,7 +8,7 @@ from steelyard.analysis.model import Comparison, Contender, View
 from steelyard.report import figures
 from steelyard.report.columns import own
 from steelyard.report.figures import Figure, plain
-from steelyard.report.styles import Style
+from steelyard.report.styles import Style, Styles
 from steelyard.wording.notation import quantity_text
 from steelyard.wording.task_words import capitalised, fill
 
@@ -30,7 +30,7 @@ LOAD_CAPTION = (
 )
 
 
-def rounds(comparison: Comparison, source: str, styles: dict[str, Style]) -> Figure | None:
+def rounds(comparison: Comparison, source: str, styles: Styles) -> Figure | None:
     """Return each process's deviation from its contender's mean; None if there are fewer than two rounds."""
     data = [_deviations(comparison, each, source, styles[each.variant]) for each in comparison.contenders]
     data = [trace for trace in data if len(trace["x"]) > 1]

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from steelyard.analysis.rank_exchange import staleness
 from steelyard.report import figures
 from steelyard.report.figures import Figure
 from steelyard.wording.notation import significant
 
 if TYPE_CHECKING:
     from steelyard.analysis.model import Comparison, Contender
-    from steelyard.report.styles import Style
+    from steelyard.report.styles import Style, Styles
     from steelyard.results.communication import Stale
 
 CAPTION = (
@@ -22,9 +23,9 @@ MOST = 20
 """Up to this number of missed updates, every number has a tick."""
 
 
-def figure(comparison: Comparison, styles: dict[str, Style]) -> Figure | None:
+def figure(comparison: Comparison, styles: Styles) -> Figure | None:
     """Return the plot; None where no staleness was counted."""
-    known = [(each, found) for each in comparison.contenders if (found := of(each))]
+    known = [(each, found) for each in comparison.contenders if (found := staleness(each))]
     if not known:
         return None
     data = [_line(contender, found, styles[contender.variant]) for contender, found in known]
@@ -32,11 +33,6 @@ def figure(comparison: Comparison, styles: dict[str, Style]) -> Figure | None:
     down = figures.axis("gradients", ticksuffix=" %", rangemode="tozero", nticks=6)
     layout = figures.frame(300, figures.LEGEND, hovermode="closest", xaxis=across, yaxis=down)
     return Figure(f"staleness/{comparison.group}", "Updates that gradients have missed", CAPTION, data, layout)
-
-
-def of(contender: Contender) -> Stale | None:
-    """Return the staleness of a contender's gradients; None where it was not counted."""
-    return contender.communication.stale if contender.communication else None
 
 
 def _line(contender: Contender, found: Stale, style: Style) -> dict[str, Any]:

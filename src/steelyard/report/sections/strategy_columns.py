@@ -1,12 +1,11 @@
-"""Strategies in tables: the columns and captions of the page, and the JSON."""
+"""The columns of the table of strategies."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from steelyard.analysis import asynchronous_ranks, formatting, scaling, scaling_lines
-from steelyard.analysis.headlines import SHORT_INPUTS
+from steelyard.analysis import formatting, scaling
 from steelyard.report.columns import COLUMNS, NARROW, Column
 from steelyard.results.quantities import PEAK_MEMORY
 from steelyard.wording import formatted
@@ -20,67 +19,11 @@ from steelyard_worker.strategy_kinds import ALONE
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from steelyard.analysis.asynchronous_ranks import Beside
-    from steelyard.analysis.model import Comparison, Contender
-    from steelyard.analysis.scaling import Scaled, Weak
-
-HEADING = "What ranks bring"
-CAPTION = (
-    "Every row trains with the same batch of {batch} on the {input}: N parts compute one Nth of it each (strong scaling). All "
-    "parts have as many threads as the single process."
-)
-WEAK_HEADING = "With more samples for more parts"
-WEAK_CAPTION = (
-    "Each part has as many samples as the single process alone (weak scaling). The overhead is 1 less the steps per second of "
-    "all parts divided by those of the single process. The two were not measured in common rounds, so slow changes of the "
-    "machine are not taken out."
-)
-WEAK_HEADINGS = ("contender", "parts", "batch", "single process", "its batch", "overhead")
+    from steelyard.analysis.scaling import Scaled
 
 
-@dataclass(frozen=True)
-class Section:
-    """`columns` take the contenders of `rows`; `lines` are those of the terminal; `weak_rows` are under WEAK_HEADINGS.
-
-    `not_waiting`: asynchronous contenders with those that wait in every step. `in_short`: two sentences for all.
-    """
-
-    rows: list[Scaled]
-    columns: list[Column]
-    caption: str
-    lines: list[str]
-    weak: list[Weak]
-    weak_rows: list[list[str]]
-    not_waiting: list[Beside]
-    in_short: list[str]
-
-    @property
-    def of_not_waiting(self) -> list[str]:
-        """The gains and losses of ranks that do not wait."""
-        return [asynchronous_ranks.line(each) for each in self.not_waiting]
-
-    @property
-    def contenders(self) -> list[Contender]:
-        """The contenders of the table."""
-        return [row.contender for row in self.rows]
-
-
-def section(comparison: Comparison, among: Sequence[Comparison] = ()) -> Section | None:
-    """Return the section of a comparison; None where no training was spread."""
-    rows = scaling.scaled(comparison)
-    if not rows:
-        return None
-    weak = scaling.weak(comparison, among)
-    lines = [scaling_lines.line(row) for row in rows if row.parts > 1] + [
-        scaling_lines.weak_line(each) for each in weak
-    ]
-    caption = CAPTION.format(batch=comparison.batch, input=SHORT_INPUTS[comparison.primary])
-    weak_rows = [_weak_row(each) for each in weak]
-    beside = asynchronous_ranks.beside(comparison)
-    return Section(rows, _columns(rows), caption, lines, weak, weak_rows, beside, scaling_lines.in_short(rows))
-
-
-def _columns(rows: list[Scaled]) -> list[Column]:
+def columns(rows: Sequence[Scaled]) -> list[Column]:
+    """Return the columns for these rows; a pipeline has columns of its own."""
     by_variant = {row.contender.variant: row for row in rows}
 
     def column(heading: str, cell: Callable[[Scaled], Formatted], text: str) -> Column:
@@ -190,38 +133,3 @@ def _ideal(row: Scaled) -> Formatted:
     if row.ideal_idle is None:
         return Formatted(NO_VALUE)
     return Formatted(formatted.percent_text(row.ideal_idle), f"{row.micro_batches} micro-batches")
-
-
-def _weak_row(each: Weak) -> list[str]:
-    cells = (each.parts, each.batch, each.single.title, each.single_batch, formatting.of_share(each.overhead))
-    return [each.contender.title, *map(str, cells)]
-
-
-def as_dict(found: Section | None, name: Callable[[Contender], str]) -> dict[str, Any] | None:
-    """Return the figures for scripts; `name` is that of a contender of this comparison."""
-    if found is None:
-        return None
-    rows = []
-    for row in found.rows:
-        names = {
-            field: name(one) if one else None
-            for field, one in (("single", row.single), ("without_exchange", row.without))
-        }
-        plain: dict[str, Any] = {
-            "case": name(row.contender), "strategy": row.contender.case.strategy, "kind": row.kind, "parts": row.parts,
-            "processes": row.processes, "computes": row.computes, **names,
-        }  # fmt: skip
-        for field in ("speed_up", "efficiency", "exchange", "idle", "memory"):
-            value = getattr(row, field)
-            plain[field] = asdict(value) if value else None
-        plain |= {"micro_batches": row.micro_batches or None, "ideal_idle": row.ideal_idle}
-        rows.append(plain | {"memory_bytes_by_rank": row.memory_bytes, "busy_cores_by_rank": row.busy_cores})
-    weak = [
-        {
-            "case": name(each.contender), "parts": each.parts, "batch": each.batch,
-            "single": f"{each.group}/{each.single.variant}", "single_batch": each.single_batch, "overhead": asdict(each.overhead),
-        }
-        for each in found.weak
-    ]  # fmt: skip
-    beside = [asynchronous_ranks.as_dict(each, name) for each in found.not_waiting]
-    return {"strategies": rows, "weak": weak, "not_waiting": beside}
