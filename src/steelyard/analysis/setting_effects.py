@@ -52,7 +52,7 @@ class Effect:
     def where(self) -> str:
         """The title that the two share, without the setting."""
         own = (self.value, _named(self.setting, self.usual))
-        return ", ".join(part for part in self.usual.title.split(", ") if part not in own)
+        return ", ".join(part for part in self.usual.title_parts if part not in own)
 
 
 def effects(comparison: Comparison) -> list[Effect]:
