@@ -113,6 +113,17 @@ def names_imported(path: Path, line: int) -> set[str]:
     }
 
 
+def taken_from(source: str) -> dict[str, str]:
+    """Return {name: module} of what a source text imports by name from modules of steelyard, also for type checking."""
+    nodes = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.ImportFrom)]
+    return {
+        alias.name: node.module
+        for node in nodes
+        if node.module and node.module.startswith("steelyard.")
+        for alias in node.names
+    }
+
+
 def runtime_imports(path: Path, module: str) -> set[str]:
     """Return the imports that run when a module is imported: not those for type checking, not those inside functions."""
     found: set[str] = set()

@@ -236,8 +236,8 @@ def test_texts_of_the_record_are_escaped(tmp_path):
 def test_a_cell_that_was_skipped_has_its_reason_on_the_page(tmp_path):
     from dataclasses import replace
 
+    from steelyard.plan.run_plan import Skipped
     from steelyard.results import record
-    from steelyard.results.record import Skipped
 
     folder = recorded(tmp_path).folder
     plan = record.read(folder).plan

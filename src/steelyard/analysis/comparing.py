@@ -23,7 +23,8 @@ from steelyard.statistics.steadiness import series_label
 from steelyard_worker.case import INFERENCE
 
 if TYPE_CHECKING:
-    from steelyard.results.record import Group, RunRecord, Variant
+    from steelyard.plan.run_plan import Group, Variant
+    from steelyard.results.record import RunRecord
     from steelyard.results.trials import Trial
     from steelyard.statistics.decision import Ranking
     from steelyard_worker.case import Case

@@ -18,12 +18,14 @@ if TYPE_CHECKING:
     from steelyard.analysis.published import Table
     from steelyard.analysis.side_records import SideRecords
     from steelyard.analysis.warnings import ResultWarning
+    from steelyard.plan.protocols import Protocol
+    from steelyard.plan.run_plan import FrameworkFacts, RunPlan, Skipped
     from steelyard.profiles.graphs import Counted
     from steelyard.profiles.recorded import Explained
     from steelyard.results.communication import Communication
     from steelyard.results.facts import Reused
     from steelyard.results.quantities import Quantity
-    from steelyard.results.record import FrameworkFacts, Protocol, RunPlan, RunRecord, Skipped
+    from steelyard.results.record import RunRecord
     from steelyard.results.repeated import Repeated
     from steelyard.results.round_results import RoundResults
     from steelyard.results.searched import Searched

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
     from steelyard.analysis.matching import Row
     from steelyard.analysis.model import Comparison, Source, View
-    from steelyard.results.record import DocumentSource, Published, PublishedTable
+    from steelyard.published.gathering import Published, PublishedTable
+    from steelyard.results.record import DocumentSource
     from steelyard.statistics.claims import Claim
 
 QUICK = "Q"

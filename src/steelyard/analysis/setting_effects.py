@@ -6,8 +6,8 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from steelyard.analysis import formatting, largest_batch, scaling
+from steelyard.plan.run_plan import PASSES
 from steelyard.results.quantities import LARGEST_BATCH, PEAK_MEMORY, PROCESS, STEP_TIME
-from steelyard.results.record import PASSES
 from steelyard.statistics.intervals import ratio_interval
 from steelyard.wording.task_words import fill
 from steelyard_worker.case import differences

@@ -12,10 +12,10 @@ from steelyard.results import communication
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from steelyard.plan.run_plan import Variant
     from steelyard.profiles.graphs import Counted
     from steelyard.profiles.recorded import Explained
     from steelyard.results.communication import Communication
-    from steelyard.results.record import Variant
 
 
 @dataclass(frozen=True)
