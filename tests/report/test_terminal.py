@@ -9,7 +9,7 @@ import pytest
 from reading import Page
 from recorded import Script, options, view_of, write_run
 
-from steelyard.analysis.warnings import ResultWarning
+from steelyard.analysis.notices import ResultWarning
 from steelyard.report import columns, page, terminal
 from steelyard.results.quantities import STEP_TIME
 

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from steelyard.analysis.commands import Further
-    from steelyard.analysis.published import Table
+    from steelyard.analysis.notices import ResultWarning
+    from steelyard.analysis.published_tables import Table
     from steelyard.analysis.side_records import SideRecords
-    from steelyard.analysis.warnings import ResultWarning
     from steelyard.plan.protocols import Protocol
     from steelyard.plan.run_plan import FrameworkFacts, RunPlan, Skipped
     from steelyard.profiles.graphs import Counted

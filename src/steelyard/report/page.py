@@ -5,8 +5,8 @@ import gzip
 import hashlib
 import json
 from collections.abc import Iterable
-from dataclasses import asdict, replace
-from functools import cache
+from dataclasses import replace
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +15,13 @@ from jinja2.bccache import Bucket
 from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
-from steelyard.analysis import asynchronous_ranks, formatting, nodes, published, tuned, warnings
+from steelyard.analysis import asynchronous_ranks, formatting, nodes, notices, published
 from steelyard.analysis.model import View
-from steelyard.report import details, exchange, privacy, scaling_table, workload_parts
+from steelyard.report import blocks, exchange, privacy, scaling_table, workload_parts
+from steelyard.report.blocks import Block
 from steelyard.report.columns import ranked_by
-from steelyard.report.plots import stability
+from steelyard.report.sections import OF_RUN, navigation
+from steelyard.report.sections.run_subject import RunSection, RunSubject
 from steelyard.report.styles import styles
 from steelyard.report.terms import Glossary, anchor, glossary
 from steelyard.results import addresses
@@ -57,8 +59,6 @@ def render(view: View) -> str:
     style, host = styles(view.comparisons), dict(view.record.host)
     known = replace(view.record, command=addresses.command(view.record.command))
     workloads = [workload_parts.workload(comparison, style, view.comparisons) for comparison in view.comparisons]
-    machine = stability.machine(view)
-    figures = [figure for workload in workloads for figure in workload.all_figures] + ([machine] if machine else [])
     tasks, tables = (
         {each.task for each in view.comparisons},
         [t for w in workloads for t in (w.epochs, w.memory, w.ranks, w.exchanges) if t],
@@ -67,18 +67,27 @@ def render(view: View) -> str:
     more += [column for each in view.comparisons for column in ranked_by(each.quantity, each.task)]
     by_time, terms = view.quantity is STEP_TIME, glossary(view.quantity, tasks, more)
     style_text, drawing = read("style.css"), read("draw.js")
+    sections = _sections(RunSubject(view, terms.texts))
+    figures = [figure for workload in workloads for figure in workload.all_figures]
+    figures += [figure for _, content in sections for figure in blocks.figures(content)]
     return environment(terms).get_template(PAGE).render(
         view=view, record=known, exchange=exchange, ranks=scaling_table, not_waiting=asynchronous_ranks,
-        workloads=workloads, machine=machine, notices=warnings.gather(view.warnings),
+        workloads=workloads, sections=sections, navigation=partial(navigation, [section for section, _ in sections]),
+        errors=notices.gather(each for each in view.warnings if each.severity == "error"),
         question=known.plan.study.question if by_time else formatting.basis(in_task(view.quantity, view.task)),
-        redone=published.section(view), tuned=tuned.section(view),
+        redone=published.documents(view),
         rule="" if by_time else fill(formatting.RULE, view.task), intervals=formatting.INTERVALS,
-        options=details.without_tables(asdict(known.plan.options)), when=formatting.moment(known.created),
+        when=formatting.moment(known.created),
         machine_line=nodes.machine_line(known, view.disturbances, formatting.machine(host)),
-        nodes=nodes.rounds(view.disturbances), pooled=nodes.POOLED, host=details.host_facts(host),
         figures=embedded([figure.as_dict() for figure in figures]), library=library() if figures else "",
         terms=terms.texts, style=style_text, drawing=drawing, policy=policy([drawing, get_plotlyjs()], [style_text, ""]),
     )  # fmt: skip
+
+
+def _sections(subject: RunSubject) -> list[tuple[RunSection, list[Block]]]:
+    """Return the sections of a run that have something to show on the page, with their blocks."""
+    made = [(section, blocks.within(section.blocks(subject), blocks.ON_PAGE)) for section in OF_RUN]
+    return [(section, content) for section, content in made if content]
 
 
 def embedded(values: Any) -> str:
@@ -120,21 +129,13 @@ def environment(terms: Glossary) -> Environment:
         bytecode_cache=COMPILED,
     )  # fmt: skip
     found.filters.update(explained=lambda sentence: terms.marked(privacy.without_names(sentence)), term=terms.button)
-    found.filters.update(anchor=anchor, build=formatting.build, describe=formatting.describe, facts=details.facts)
-    found.filters.update(
-        lines=published.lines, tables=details.tables, without_tables=details.without_tables, remaining=_remaining
-    )
+    found.filters.update(anchor=anchor, build=formatting.build, describe=formatting.describe)
     return found
 
 
 def _shared(value: Any) -> Any:
     """Return a value for the page: texts of the record without user names and home folders, and HTML unchanged."""
     return value if isinstance(value, Markup) else privacy.without_names(str(value))
-
-
-def _remaining(proof: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields of a certificate that the page does not show elsewhere."""
-    return {name: value for name, value in proof.items() if name not in ("passed", "sentence")}
 
 
 def read(name: str) -> str:

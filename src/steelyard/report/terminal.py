@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -14,17 +14,16 @@ from steelyard.analysis import (
     asynchronous_ranks,
     formatting,
     graphs,
-    published,
+    published_tables,
     setting_effects,
     shares,
-    tuned,
-    warnings,
 )
 from steelyard.analysis.model import Comparison, Contender, View, location_of
 from steelyard.profiles.quantities import QUANTITIES as PROFILED
 from steelyard.report import ceiling, columns, communication, job_length, scaling_table, terminal_blocks, workload_parts
 from steelyard.report.columns import Column
-from steelyard.report.sections import OF_COMPARISON
+from steelyard.report.sections import OF_COMPARISON, on_terminal
+from steelyard.report.sections.run_subject import RunSubject
 from steelyard.report.sections.subject import Subject
 from steelyard.report.styles import styles
 from steelyard.results import confusions
@@ -35,10 +34,6 @@ from steelyard.statistics.verdicts import Verdict
 from steelyard.wording.task_words import fill
 
 COLOURS = {"certified": "green", "rejected": "bold red", "none": "yellow"}
-JUDGEMENTS = {"same size": "green", "same order": "green", "other size": "yellow", "opposite order": "bold red"}
-# The number of contenders named in a shared warning; the page names all.
-MOST_NAMED = 4
-SEVERITIES = {"error": "bold red", "warning": "yellow", "note": "dim"}
 
 
 def show(found: View, as_json: bool = False) -> None:
@@ -68,40 +63,8 @@ def print_view(console: Console, view: View) -> None:
         )
     for comparison in view.comparisons:
         _print_comparison(console, comparison, view.comparisons)
-    if tried := tuned.sentence(view):
-        console.print(Text(tried))
-    for each in view.missing:
-        console.print(Text(f"{each.group}, {each.title}: Not measured. {each.reason}", style="dim"))
-    if view.published:
-        _print_published(console, published.section(view))
-    _print_warnings(console, view)
-
-
-def _print_published(console: Console, found: published.Section) -> None:
-    """Print published and measured values. The page has the sources and the reasons of missing values."""
-    console.print()
-    console.rule(Text("Published and measured", style="bold"), align="left", characters="─", style="dim")
-    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
-    table.add_column(published.HEADINGS[0], min_width=17, overflow="fold")
-    for heading in published.HEADINGS[1:4]:
-        table.add_column(heading, overflow="fold")
-    rows = [(entry.published.quantity, each) for entry in found.tables for each in entry.cells]
-    for quantity, cells in (each for each in rows if each[1].is_measured):
-        where = cells.network if quantity == STEP_TIME.name else f"{cells.network}, {quantity}"
-        ratio = Text.assemble(cells.ratio.value, "\n", (cells.ratio.interval, "dim"))
-        judgement = Text(cells.judgement or formatting.NO_VALUE, JUDGEMENTS.get(cells.judgement, "dim"))
-        about = f"{where}\nhere: {cells.setting}"
-        if cells.differences and found.names_differences:
-            about += f"\ndiffers: {cells.differences}"
-        table.add_row(Text.assemble((cells.sides, "bold"), "\n", (about, "dim")), cells.said, ratio, judgement)
-    if table.rows:
-        console.print(table)
-    missing = sum(not each.is_measured for _, each in rows)
-    console.print(Text.assemble((found.answer, "bold"), f" Not measured here: {missing}." if missing else ""))
-    if found.what_differs:
-        console.print(Text(found.what_differs, "dim"))
-    if found.dispatch:
-        console.print(Text(found.dispatch, "yellow"))
+    for section in on_terminal():
+        terminal_blocks.show(console, section.blocks(RunSubject(view)))
 
 
 def _print_comparison(console: Console, comparison: Comparison, among: Sequence[Comparison]) -> None:
@@ -197,34 +160,6 @@ def _cell(column: Column, comparison: Comparison, contender: Contender, source: 
     return Text.assemble((value.value, style), "\n", (value.interval, "dim"))
 
 
-def _print_warnings(console: Console, view: View) -> None:
-    """Print every kind of warning once, with its subjects, its sentence and its advice; then the notes, which need no action."""
-    console.print()
-    asking = [each for each in view.warnings if each.severity != "note"]
-    if asking:
-        console.print(Text("1 warning" if len(asking) == 1 else f"{len(asking)} warnings", style="bold"))
-    _print_notices(console, asking)
-    if notes := [each for each in view.warnings if each.severity == "note"]:
-        console.print(Text("Notes", style="bold dim"))
-        _print_notices(console, notes)
-    if view.warnings:
-        console.print()
-
-
-def _print_notices(console: Console, found: Iterable[warnings.ResultWarning]) -> None:
-    for notice in warnings.gather(found):
-        grid = Table.grid(padding=(0, 1))
-        grid.add_column()
-        grid.add_column(overflow="fold")  # the whole path of a file, however narrow the terminal is
-        for sentence, subjects in notice.findings:
-            severity = Text(notice.severity, SEVERITIES[notice.severity])
-            named = subjects[:MOST_NAMED] if notice.name in warnings.IN_RANGES else subjects
-            more = f" and {len(subjects) - len(named)} more" if len(subjects) > len(named) else ""
-            grid.add_row(severity, Text(f"{'; '.join(named)}{more}: {sentence}"))
-        grid.add_row("", Text(notice.advice, "dim"))
-        console.print(grid)
-
-
 def as_dict(view: View) -> dict[str, Any]:
     """Return the result as plain values for scripts. Values that are not finite become None.
 
@@ -242,7 +177,7 @@ def as_dict(view: View) -> dict[str, Any]:
     if view.searched:
         found["search"] = asdict(view.searched)
     if view.published:
-        found["published"] = [_published(each) for each in view.published]
+        found["published"] = [published_tables.as_dict(each) for each in view.published]
     if quantity is not STEP_TIME:
         facts = _picked(quantity, "name", "unit", "more_is_better")
         found["quantity"] = {**facts, "decision": fill(formatting.RULE, view.task)}
@@ -256,20 +191,6 @@ def _repeated(attempt: Repeated, view: View) -> dict[str, Any]:
         **_picked(attempt, "group", "round", "attempt"),
         "contenders": [titles[key] for key in attempt.still if key in titles],
     }
-
-
-def _published(table: published.Table) -> dict[str, Any]:
-    rows = [
-        {
-            "cell": row.statement.cell, "group": row.group, "sides": row.sides, "published": asdict(row.said),
-            "printed": row.statement.printed, "measured": asdict(row.measured) if row.measured else None,
-            "judgement": row.judgement, "reason": row.reason, "claim": row.statement.claim, "differences": row.differences,
-            "published_settings": [asdict(each) for each in ((row.published,) if row.published else row.statement.conditions)],
-            "measured_settings": asdict(row.here) if row.here else None,
-        }
-        for row in table.rows
-    ]  # fmt: skip
-    return {"entry": table.published.entry, "source": table.source, "quantity": table.published.quantity, "rows": rows}
 
 
 def finite(value: Any) -> Any:

@@ -5,16 +5,40 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rich import table as rich_table
+from rich.padding import Padding
 from rich.text import Text
 
-from steelyard.report.blocks import ON_TERMINAL, Panel, Paragraph, Strong, Table, within
+from steelyard.report.blocks import (
+    ON_TERMINAL,
+    Break,
+    Heading,
+    Headline,
+    Notices,
+    Panel,
+    Paragraph,
+    Role,
+    Table,
+    within,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from rich.console import Console
 
+    from steelyard.analysis.notices import Notice
     from steelyard.report.blocks import Block, Cell, Part
+
+
+PARTS = {"strong": "bold", "small": "dim"}
+STYLES = {Role.ASIDE: "dim", Role.ALARM: "yellow"}
+JUDGEMENTS = {
+    "same-size": "green", "same-order": "green", "other-size": "yellow", "opposite-order": "bold red", "open": "dim",
+    "compatible-not-precise": "dim",
+}  # fmt: skip
+SEVERITIES = {"error": "bold red", "warning": "yellow", "note": "dim"}
+MOST_NAMED = 4
+"""The number of contenders named in a shared warning; the page names all."""
 
 
 def show(console: Console, blocks: Iterable[Block]) -> None:
@@ -27,34 +51,65 @@ def _show(console: Console, block: Block) -> None:
     match block:
         case Panel():
             console.print()
-            console.print(Text(block.heading, style="bold"))
+            if block.heading:
+                console.print(Text(block.heading, style="bold"))
             for part in block.blocks:
                 _show(console, part)
         case Paragraph():
-            console.print(Text.assemble(*map(_part, block.parts)))
+            console.print(_paragraph(block))
+        case Headline():
+            console.print(Text(block.text, style="bold"))
+        case Heading():
+            console.print()
+            console.rule(Text(block.text, style="bold"), align="left", characters="─", style="dim")
+        case Notices():
+            for notice in block.notices:
+                console.print(_notice(notice))
         case Table():
             console.print(_table(block, console.width))
         case _:
             raise TypeError(f"A terminal cannot show a block of the kind {block.kind}.")
 
 
+def _paragraph(block: Paragraph) -> Padding | Text:
+    text = Text.assemble(*map(_part, block.parts), style=STYLES.get(block.role, ""))
+    return Padding(text, (0, 0, 0, 2)) if block.role is Role.DETAIL else text
+
+
 def _part(part: Part) -> str | tuple[str, str]:
     if isinstance(part, str):
         return part
-    return (part.text, "bold") if isinstance(part, Strong) else part.text
+    if isinstance(part, Break):
+        return "\n"
+    return (part.text, PARTS[part.kind]) if part.kind in PARTS else part.text
 
 
 def _table(block: Table, width: int) -> rich_table.Table:
     """Return a table with the columns that fit; the first one has the names of the rows."""
-    found = rich_table.Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
+    found = rich_table.Table(box=None, pad_edge=False, header_style="dim", padding=(0, 1))
     kept = [place for place, column in enumerate(block.columns) if column.width and column.width <= max(width, 80)]
     for place in kept:
-        found.add_column(block.columns[place].heading)
+        found.add_column(block.columns[place].heading, min_width=block.columns[place].least or None, overflow="fold")
     for row in block.rows:
         cells = [row.title, *row.cells]
-        found.add_row(*(_cell(cells[place], "bold" if place == 0 else "") for place in kept))
+        found.add_row(
+            *(_cell(cells[place], "bold" if place == 0 else JUDGEMENTS.get(cells[place].state, "")) for place in kept)
+        )
     return found
 
 
 def _cell(cell: Cell, style: str) -> Text:
     return Text.assemble((cell.value, style), *(("\n", (cell.note, "dim")) if cell.note else ()))
+
+
+def _notice(notice: Notice) -> rich_table.Table:
+    grid = rich_table.Table.grid(padding=(0, 1))
+    grid.add_column()
+    grid.add_column(overflow="fold")  # the whole path of a file, however narrow the terminal is
+    for sentence, subjects in notice.findings:
+        severity = Text(notice.severity, SEVERITIES[notice.severity])
+        named = subjects[:MOST_NAMED] if notice.in_ranges else subjects
+        more = f" and {len(subjects) - len(named)} more" if len(subjects) > len(named) else ""
+        grid.add_row(severity, Text(f"{'; '.join(named)}{more}: {sentence}"))
+    grid.add_row("", Text(notice.advice, "dim"))
+    return grid
