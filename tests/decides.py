@@ -40,7 +40,8 @@ SHOWING = (
     "report",
     "wording",
     "results",
-    "run",
+    "stages",
+    "library",
     "statistics",
 )
 

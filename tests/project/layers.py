@@ -32,8 +32,9 @@ ORDER = (
     "cluster",
     "fitting",
     "redone",
-    "run",
+    "stages",
     "cli",
+    "library",
     "__main__",
 )
 # A report shows what was recorded, so it must not depend on the current catalogue or machine.

@@ -117,7 +117,7 @@ def taken_from(source: str) -> dict[str, str]:
     """Return {name: module} of what a source text imports by name from modules of steelyard, also for type checking."""
     nodes = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.ImportFrom)]
     return {
-        alias.name: node.module
+        alias.asname or alias.name: node.module
         for node in nodes
         if node.module and node.module.startswith("steelyard.")
         for alias in node.names

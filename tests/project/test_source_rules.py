@@ -26,12 +26,14 @@ SHARED = {
     "steelyard_worker",
     "steelyard_worker.case",
     "steelyard_worker.distances",
+    "steelyard_worker.job_kinds",
     "steelyard_worker.network",
     "steelyard_worker.protocol",
     "steelyard_worker.records",
     "steelyard_worker.rules",
     "steelyard_worker.sizes",
     "steelyard_worker.strategy",
+    "steelyard_worker.strategy_kinds",
     "steelyard_worker.tensors",
     "steelyard_worker.variables",
 }
@@ -233,7 +235,7 @@ def test_startup_and_argument_parsing_import_only_the_standard_library() -> None
     assert _imported_at_start("from steelyard.cli import main as cli; cli.main(['--help'])") == {"steelyard"}
     source = "from steelyard.cli import arguments; arguments.parser(['run', '-w', 'x']).parse_args(['run', '-w', 'x'])"
     assert _imported_at_start(source) == {"steelyard"}
-    assert "numpy" in _imported_at_start("import steelyard.run")
+    assert "numpy" in _imported_at_start("import steelyard.stages")
 
 
 def test_help_does_not_import_argparse_which_would_take_most_of_its_time() -> None:

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from recorded import Script, options, write_run
 from recorded_profiles import write_profile
 
-import steelyard.run
+import steelyard.stages
 from steelyard import host
 from steelyard.cli.main import main
 from steelyard.measure import launch
@@ -73,7 +73,7 @@ def _small_pages(tmp_path_factory: pytest.TempPathFactory) -> Any:
     """Leave the plotting library out of the pages: packing it takes most of the time of a report. Nothing is profiled."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(page, "library", lambda: "")
-        patch.setattr(steelyard.run, "explain", lambda *_, **__: None)
+        patch.setattr(steelyard.stages, "explain", lambda *_, **__: None)
         patch.setenv("STEELYARD_CACHE", str(tmp_path_factory.mktemp("cache")))
         yield
 

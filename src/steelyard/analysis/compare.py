@@ -60,13 +60,13 @@ def contenders(view: View, a: str, b: str) -> list[Finding]:
     """Compare two contenders in every group that contains both."""
     found = []
     for comparison in view.comparisons:
-        left, right = _pick(comparison, a), _pick(comparison, b)
+        left, right = pick(comparison, a), pick(comparison, b)
         if left and right and left is not right:
             pairs = (_pair(comparison, source, left, right) for source in comparison.rankings)
             found += [replace(pair, run=view.name) for pair in pairs]
     if not found:
         names = sorted({contender.variant for comparison in view.comparisons for contender in comparison.contenders})
-        known = nearest(b if any(_pick(comparison, a) for comparison in view.comparisons) else a, names)
+        known = nearest(b if any(pick(comparison, a) for comparison in view.comparisons) else a, names)
         raise UserError(f"No workload of run {view.name} has both '{a}' and '{b}'.{known}")
     return found
 
@@ -167,7 +167,11 @@ def _plain(value: Any) -> str:
     return str(value)
 
 
-def _pick(comparison: Comparison, name: str) -> Contender | None:
+def pick(comparison: Comparison, name: str) -> Contender | None:
+    """Return a contender by its name, or by its framework or environment if only one has that; None without any.
+
+    UserError: several contenders have that framework or environment.
+    """
     exact = [c for c in comparison.contenders if c.variant == name]
     loose = [c for c in comparison.contenders if name in (c.case.environment, c.case.framework)]
     if len(exact or loose) > 1:

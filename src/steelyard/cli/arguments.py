@@ -1,7 +1,7 @@
 """The arguments of all commands, as tables. Only the standard library is imported here, so that `--help` is fast."""
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
 from steelyard.cli import values
@@ -82,6 +82,8 @@ SELECTION = [
     _flag("--synthetic", "use random batches even if the preset has a data set"),
     _value("--data", "DIR", "folder with data sets in their official layouts; see steelyard list data", type=values.folder),
     *FOLDERS,
+    _value("--train-limit", "N[,N]", "training samples of the data set that are used (default: all)", type=values.samples,
+           dest="train_limits"),
     _value("--memory-limit", "SIZE[,SIZE]", "main memory that each measuring process may use, such as 4GB (default: no limit)",
            type=values.texts, dest="memory_limits"),
     _value("--seed", "N[,N]", "seeds for weights, data order and round order (default 1)", type=values.seeds, dest="seeds"),
@@ -206,8 +208,8 @@ GROUPS: dict[str, dict[str, list[Argument]]] = {
     "list": {"": [
         _value("what", None, "what to list",
                choices=("frameworks", "workloads", "presets", "studies", "strategies", "data", "runs")),
-        _value("name", "NAME", "with data: a data set, to show which files are read from a folder named with --data",
-               nargs="?", default=""),
+        _value("name", "NAME", "with data: a data set, to show which files are read from a folder named with --data; with "
+               "presets: a workload, to show the sizes that --set takes", nargs="?", default=""),
         *FOLDERS,
         RUNS,
         _flag("--json", "print the list as JSON"),
@@ -215,8 +217,10 @@ GROUPS: dict[str, dict[str, list[Argument]]] = {
     "new": {"": [
         _value("what", None, "what to create", choices=("workload",)),
         _value("name", "NAME", "name of the workload: letters, digits, '.', '_' and '-'"),
-        FRAMEWORKS,
+        *FOLDERS,
         _value("--into", "DIR", "parent folder (default: the current folder)", default="."),
+        _value("--like", "WORKLOAD", "copy this workload (of steelyard, of --workloads, or an example: gpt, vit) instead of "
+               "the small one of two layers", default=""),
         _several("-f --framework", "NAME", "framework to write an implementation for; may be repeated (default: the two that are "
                  "preferred as float64 references)", dest="frameworks"),
         _flag("--json", "print the folder and the next commands as JSON"),
@@ -259,6 +263,8 @@ GROUPS: dict[str, dict[str, list[Argument]]] = {
     ]},
     "doctor": {"": [
         _value("--adapter", "NAME", "check the adapter of this framework instead of the machine"),
+        _value("-w --workload", "NAME[:PRESET]", "check the adapter on this workload; by default on the smallest that it "
+               "implements", dest="workload"),
         *FOLDERS,
         _several("--env", "NAME=PYTHON", "interpreter of the framework", type=values.interpreter, dest="external"),
         _flag("--json", "print the findings as JSON"),
@@ -266,11 +272,11 @@ GROUPS: dict[str, dict[str, list[Argument]]] = {
 }  # fmt: skip
 
 
-def parser(argv: list[str]) -> argparse.ArgumentParser:
+def parser(argv: list[str], kind: "type[_Parser] | None" = None) -> argparse.ArgumentParser:
     """Return the parser. Only commands named in `argv` get their arguments, because building all of them is slow."""
     layout: Any = {"formatter_class": argparse.RawDescriptionHelpFormatter, "allow_abbrev": False}
     _Parser.words = argv
-    top = _Parser(prog="steelyard", description=ABOUT, **layout)
+    top = (kind or _Parser)(prog="steelyard", description=ABOUT, **layout)
     top.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
     commands = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for name, groups in GROUPS.items():
@@ -298,6 +304,51 @@ class _Parser(argparse.ArgumentParser):
         from steelyard.results.addresses import hidden_in
 
         super().error(hidden_in(message, self.words))
+
+
+class _Asked(_Parser):
+    """A parser for programs: an error is raised, not printed."""
+
+    def error(self, message: str) -> NoReturn:
+        from steelyard.errors import UserError
+
+        raise UserError(f"{message[:1].upper()}{message[1:].removesuffix('.')}.")
+
+
+def read(command: str, options: Mapping[str, Any]) -> tuple[list[str], argparse.Namespace]:
+    """Return the arguments that a program gives to `run` or `certify`, as text and as the command line would read them.
+
+    `options`: {field of `Options`: its value}; a single value stands for a list of one. UserError: there is no such option, or it
+    cannot have this value.
+    """
+    from steelyard.errors import UserError, nearest
+
+    known = {_field(argument): argument for group in GROUPS[command].values() for argument in group}
+    argv = [command]
+    for name, value in options.items():
+        if name not in known:
+            raise UserError(f"{command}() has no option '{name}'.{nearest(name, list(known))}")
+        argv += _words(known[name], value)
+    return argv, parser(argv, _Asked).parse_args(argv)
+
+
+def _field(argument: Argument) -> str:
+    names, more = argument
+    return str(more.get("dest", names[-1].split()[-1].removeprefix("--").replace("-", "_")))
+
+
+def _words(argument: Argument, value: Any) -> list[str]:
+    """Return an argument with its value as the words of a command line; none where the value is the default."""
+    (*_, name), more = argument
+    action = more.get("action", "store")
+    if action in ("store_true", "store_false"):
+        return [name] if value is (action == "store_true") else []
+    if isinstance(value, Mapping):
+        value = [f"{key}={each}" for key, each in value.items()]
+    values = [str(each) for each in (value if isinstance(value, list | tuple) else [value])]
+    if not name.startswith("-"):
+        return values
+    return [word for each in values for word in (name, each)] if action == "append" else [name, ",".join(values)]
 
 
 class _Version(argparse.Action):

@@ -203,7 +203,9 @@ def in_task(found: Quantity, task: str) -> Quantity:
 
 
 def quantity(name: str) -> Quantity:
-    """Return a quantity by name; UserError suggests the nearest."""
+    """Return a quantity by its name or its label, `step time` or `time per step`; UserError suggests the nearest."""
+    labelled = {each.label: each.name for each in QUANTITIES.values()}
+    name = labelled.get(name, name)
     if name not in QUANTITIES:
         raise UserError(f"There is no quantity '{name}'.{nearest(name, list(QUANTITIES))}")
     return QUANTITIES[name]

@@ -21,8 +21,7 @@ FULL_SILENCE_S = 3600.0
 
 def execute(arguments: argparse.Namespace) -> int:
     """Certify every selected case. The exit code follows `outcome`; cases that were rejected or did not run count as left out."""
-    from steelyard import fitting
-    from steelyard import run as runs
+    from steelyard import fitting, stages
     from steelyard.cli import outcome
 
     options, scope = _request(arguments)
@@ -34,7 +33,7 @@ def execute(arguments: argparse.Namespace) -> int:
         selection.begun(plan, root, f"{plan.study.name}-certificates") as folder,
         closing(selection.screen_of(arguments)) as screen,
     ):
-        by_id = runs.certify(plan, folder, screen, fresh=arguments.fresh, scope=scope, limit_s=limit_s)
+        by_id = stages.certify(plan, folder, screen, fresh=arguments.fresh, scope=scope, limit_s=limit_s)
     names = record.read(folder).plan.by_id
     found = {names[case_id].key: certificate for case_id, certificate in by_id.items()}
     if arguments.json:

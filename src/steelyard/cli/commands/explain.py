@@ -13,8 +13,7 @@ from steelyard.results import run_folders, trials
 
 def execute(arguments: argparse.Namespace) -> int:
     """Profile the contenders without a profile, write the page again and print the results. The exit code follows `outcome`."""
-    from steelyard import analysis, report
-    from steelyard import run as runs
+    from steelyard import analysis, report, stages
     from steelyard.cli import outcome
     from steelyard.report import explained_lines
 
@@ -28,7 +27,7 @@ def execute(arguments: argparse.Namespace) -> int:
     selection.check_cache()
     with closing(selection.screen_of(arguments)) as screen:
         processes = arguments.profiles or max(1, plan.profiles)
-        runs.explain(plan, folder, screen, wanted, processes, arguments.fresh, limit_s)
+        stages.explain(plan, folder, screen, wanted, processes, arguments.fresh, limit_s)
     found = analysis.view(folder)
     ids = {variant.case.id for variant in wanted}
     if arguments.json:

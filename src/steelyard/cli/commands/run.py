@@ -119,14 +119,13 @@ def carry_out(
 def _carried_out(
     arguments: argparse.Namespace, plan: RunPlan, folder: Path, nodes: Choice | None, limit_s: float
 ) -> int:
-    from steelyard import analysis
-    from steelyard import run as runs
+    from steelyard import analysis, stages
     from steelyard.cli import outcome
     from steelyard.report import terminal
 
     try:
         with closing(selection.screen_of(arguments, plan)) as screen:
-            page = runs.run(plan, folder, screen, nodes, limit_s)
+            page = stages.run(plan, folder, screen, nodes, limit_s)
     except StoppedWaiting:  # nothing was done, so there is nothing to continue
         raise
     except KeyboardInterrupt:

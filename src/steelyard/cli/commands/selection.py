@@ -6,7 +6,7 @@ import json
 import os
 import shlex
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
@@ -46,17 +46,17 @@ def runs_of(arguments: argparse.Namespace) -> Path:
 
 
 @contextmanager
-def begun(plan: RunPlan, root: Path, name: str) -> Iterator[Path]:
+def begun(plan: RunPlan, root: Path, name: str, argv: Sequence[str] | None = None) -> Iterator[Path]:
     """Create a run folder with the record of a run, which the block carries out.
 
     If the run is refused before its first process, or stopped while it waits for its turn, the folder is removed, unless the
-    user can continue the run.
+    user can continue the run. `argv`: the arguments that repeat the run; None: those of this command.
     """
     from steelyard.measure.launch import worker_hash
     from steelyard.results import removal
 
     folder = run_folders.new_folder(root, name)
-    command = shlex.join(["steelyard", *addresses.without_addresses(sys.argv[1:])])
+    command = shlex.join(["steelyard", *addresses.without_addresses(list(sys.argv[1:] if argv is None else argv))])
     try:
         record.write(folder, record.new(plan, command, worker_hash()))
         yield folder

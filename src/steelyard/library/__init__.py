@@ -1,0 +1,1 @@
+"""What `import steelyard` offers: runs, comparisons, tables and certificates for programs and notebooks."""
