@@ -22,7 +22,8 @@ from benchmarks.rows import Row
 from steelyard.analysis.history import ERROR, History, history
 from steelyard.plan import resolve
 from steelyard.plan.options import Options
-from steelyard.report import history_page
+from steelyard.report import small_page
+from steelyard.report.sections import histories
 from steelyard.results import merging, record
 from steelyard.results.facts import HostFacts
 from steelyard.results.points import Point, RunFacts
@@ -135,7 +136,7 @@ def _page() -> Row:
     _history(1, NIGHTS, 1)  # loads ruptures
     start = time.perf_counter()
     found = _history(LINES, NIGHTS, 1)
-    text = history_page.render(found)
+    text = small_page.render(histories.page(found))
     seconds = time.perf_counter() - start
     rows = sum(len(line.runs) for line in found.lines)
     how = f"{rows:,} rows, page of {len(text) / 1e6:.1f} MB"

@@ -100,7 +100,12 @@ def imported() -> None:
 
     for name in [f"{commands.__name__}.{each.name}" for each in pkgutil.iter_modules(commands.__path__)]:
         importlib.import_module(name)
-    for name in ("steelyard.report.history_page", "steelyard.report.machines", "scipy.special", "rich.table"):
+    for name in (
+        "steelyard.report.sections.histories",
+        "steelyard.report.sections.side_by_side",
+        "scipy.special",
+        "rich.table",
+    ):
         importlib.import_module(name)
     templates = page.environment(glossary(STEP_TIME, set()))
     for path in page.TEMPLATES.glob("*.jinja"):

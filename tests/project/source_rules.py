@@ -127,6 +127,17 @@ def modules_imported(path: Path, known: Collection[str]) -> set[str]:
     return names & set(known)
 
 
+def taken_from(source: str) -> dict[str, str]:
+    """Return {name: module} of what a source text imports by name from modules of steelyard, also for type checking."""
+    nodes = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.ImportFrom)]
+    return {
+        alias.asname or alias.name: node.module
+        for node in nodes
+        if node.module and node.module.startswith("steelyard.")
+        for alias in node.names
+    }
+
+
 def reached(package: Path, start: str) -> set[str]:
     """Return the files directly in a package that one of them uses, itself and further ones included; also inside functions.
 

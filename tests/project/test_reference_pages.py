@@ -18,10 +18,11 @@ from steelyard.certificates.record import Certificate
 from steelyard.environments.lock import LOCKS, parse_lock
 from steelyard.host.noise import HostNoise
 from steelyard.plan import cells, studies
+from steelyard.plan.run_plan import Group, RunPlan, Search
 from steelyard.published import documents, gathering, held
 from steelyard.results import record, store, trials
 from steelyard.results.events import Watched, Withheld
-from steelyard.results.record import Group, RunPlan, RunRecord, Search
+from steelyard.results.record import RunRecord
 from steelyard.results.searched import Searched, Tried
 from steelyard_worker import protocol, tensors
 from steelyard_worker.case import Case, Optimizer

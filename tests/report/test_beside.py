@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from recorded import unstated
 
 from steelyard.analysis.matching import OVER_BATCHES, MeasuredArm, MeasuredGroup, beside, count
-from steelyard.analysis.published import setting
+from steelyard.analysis.published_rows import setting
 from steelyard.files import settings_files
 from steelyard.published import gathering
 from steelyard.published.held import Arm, Held

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from steelyard.analysis import warnings
+from steelyard.analysis import notices, warnings
 
 
 @pytest.mark.parametrize(
@@ -27,8 +27,8 @@ def test_figures_of_equal_reasons_are_a_range(reasons: set[str], said: list[str]
 
 
 def _found(name: str, *sentences: str) -> list[tuple[str, tuple[str, ...]]]:
-    given = [warnings.ResultWarning(name, "warning", f"W{place}", each, "") for place, each in enumerate(sentences)]
-    (notice,) = warnings.gather(given)
+    given = [notices.ResultWarning(name, "warning", f"W{place}", each, "") for place, each in enumerate(sentences)]
+    (notice,) = notices.gather(given)
     return list(notice.findings)
 
 

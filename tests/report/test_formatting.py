@@ -8,7 +8,7 @@ import pytest
 from recorded import Script, options, view_of, write_run
 
 from steelyard.analysis import formatting, headlines
-from steelyard.analysis.warnings import ResultWarning, gather
+from steelyard.analysis.notices import ResultWarning, gather
 from steelyard.wording import formatted, notation
 
 

@@ -18,7 +18,8 @@ from recorded import Script, options, write_run
 from steelyard.analysis.history import answer, history, slower
 from steelyard.cli.main import main
 from steelyard.errors import UserError
-from steelyard.report import history_page
+from steelyard.report import small_page
+from steelyard.report.sections import histories
 from steelyard.results import points, record, trials
 from steelyard.results.points import Point, RunFacts
 from steelyard.results.store import Store
@@ -187,7 +188,7 @@ def test_a_creep_is_reported_with_its_rate_its_beginning_and_what_moved_and_fail
 
 
 def test_the_page_shows_a_creep() -> None:
-    page = Page(history_page.render(crept()))
+    page = Page(small_page.render(histories.page(crept())))
     assert "1 line of 1 creeps." in page.text()
     assert "slower each week" in page.text()
     assert "creeps since about 2026-10-" in page.text()
@@ -206,7 +207,7 @@ def test_the_page_shows_every_line_change_and_run_and_nothing_can_get_out_of_its
     found = planted()
     evil = "</script><script>alert(1)</script>"
     runs = [replace(run, name=evil) for run in found.lines[0].runs]
-    text = history_page.render(history(runs, found.lines[0].points))
+    text = small_page.render(histories.page(history(runs, found.lines[0].points)))
     assert evil not in text
     page = Page(text)
     assert "The level has changed in 1 of 1 line." in page.text()

@@ -77,8 +77,8 @@ def test_what_has_no_word_is_in_no_headline_and_no_count(view, printed):
     answer = "No published claim gets a word here: this run was measured with other settings than the documents."
     assert headlines(view)[-1] == answer, "what decides nothing comes last"
     assert answer in " ".join(printed(view, 120).split())
-    assert not published.section(view).is_judged
-    assert not any(each.startswith("Same size") for each in published.section(view).clauses)
+    assert not published.documents(view).is_judged
+    assert not any(each.startswith("Same size") for each in published.documents(view).clauses)
 
 
 def test_page_terminal_and_json_say_what_differs(view, printed):

@@ -10,11 +10,12 @@ from reading import Page
 from recorded import Script, view_of, write_run
 
 from steelyard import analysis, report
-from steelyard.analysis import published
+from steelyard.analysis import published, published_rows
 from steelyard.plan.options import Options
 from steelyard.published.gathering import gather
 from steelyard.published.held import Held
 from steelyard.report import as_json, page
+from steelyard.report.sections import published as section
 
 ARMS = {"mindspore": "fake", "pytorch": "dummy"}
 HELD = (
@@ -75,14 +76,14 @@ def test_the_interval_is_that_of_the_verdict(view, rendered):
     (verdict,) = view.comparisons[0].rankings["pipeline"].verdicts
     (row, *_) = view.published[0].rows
     assert (row.measured.low, row.measured.high) == pytest.approx((1 / verdict.high, 1 / verdict.low))
-    shown = published.ratio(row)
+    shown = published_rows.ratio(row)
     assert shown.value in rendered.text() and shown.interval in rendered.text()
 
 
 def test_what_is_not_in_the_run_has_a_row_with_its_reason(rendered):
     (row,) = [each for each in rows(rendered) if "610(h)" in each]
     assert "bert:cn-wiki is not in this run." in row
-    assert not any(word in row for word in published.MEANINGS)
+    assert not any(word in row for word in section.MEANINGS)
 
 
 def test_the_source_of_every_entry_is_linked(view, rendered):
@@ -116,7 +117,7 @@ def test_differences_today_and_errors_of_the_document_are_listed(rendered):
 def test_values_that_are_no_ratio_are_shown_and_not_judged(rendered):
     (detail,) = [each.words for each in rendered.all("details") if each.words.startswith("Published values")]
     assert "GoogleNet mindspore accuracy 93% Alibaba Cloud" in detail
-    assert not any(word in detail for word in published.MEANINGS)
+    assert not any(word in detail for word in section.MEANINGS)
 
 
 def test_headings_tables_and_links_keep_the_rules_of_the_page(rendered):
@@ -191,9 +192,9 @@ def test_terminal_and_json_have_the_same_rows(view, printed):
         assert max(len(line.rstrip()) for line in text.splitlines()) <= width
         answer = "Of 2 published claims measured here: 2 of the same size. Not measured here: 4."
         assert answer in " ".join(text.split())
-        assert f"here: {published.setting(view.published[0].rows[0])}" in text
+        assert f"here: {published_rows.setting(view.published[0].rows[0])}" in text
         assert "bert:cn-wiki" not in text, "only the page has rows for what was not measured"
-        assert "1.198x" in text and published.ratio(view.published[0].rows[0]).interval in text
+        assert "1.198x" in text and published_rows.ratio(view.published[0].rows[0]).interval in text
     found = json.loads(json.dumps(as_json.as_dict(view), allow_nan=False))["published"]
     assert [each["entry"] for each in found] == ["S0:table-2", "S0:table-2-ratios", "S0:table-2"]
     first = found[0]["rows"][0]
@@ -236,8 +237,8 @@ def test_texts_of_the_record_are_escaped(tmp_path):
 def test_a_cell_that_was_skipped_has_its_reason_on_the_page(tmp_path):
     from dataclasses import replace
 
+    from steelyard.plan.run_plan import Skipped
     from steelyard.results import record
-    from steelyard.results.record import Skipped
 
     folder = recorded(tmp_path).folder
     plan = record.read(folder).plan

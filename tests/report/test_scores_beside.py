@@ -8,7 +8,7 @@ import pytest
 from recorded import Script, unstated, view_of, write_run
 from recorded_trials import training
 
-from steelyard.analysis import measured_groups, published
+from steelyard.analysis import measured_groups, published_rows
 from steelyard.analysis.matching import beside
 from steelyard.plan import studies
 from steelyard.published.documents import documents
@@ -70,7 +70,7 @@ def test_with_too_few_seeds_a_claim_is_open_and_the_row_says_why(view, tmp_path,
     (row,) = rows(view, tmp_path, fake, dummy)
     assert row.judgement == "open"
     assert (
-        published.ratio(row, "score").interval
+        published_rows.ratio(row, "score").interval
         == f"{len(seeds)} seed{'s' * (len(seeds) > 1)}, of 3 that an interval needs"
     )
 

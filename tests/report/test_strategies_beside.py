@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from steelyard.analysis.matching import MeasuredArm, Row
     from steelyard.analysis.model import View
-    from steelyard.analysis.published import Table
+    from steelyard.analysis.published_tables import Table
 
 CELL = "vgg16:imagenet"
 OVERHEAD = Held(

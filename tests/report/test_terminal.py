@@ -9,7 +9,7 @@ import pytest
 from reading import Page
 from recorded import Script, options, view_of, write_run
 
-from steelyard.analysis.warnings import ResultWarning
+from steelyard.analysis.notices import ResultWarning
 from steelyard.report import as_json, columns, figures, page, terminal_blocks
 from steelyard.results.quantities import STEP_TIME
 

@@ -34,8 +34,8 @@ def test_every_term_opens_a_text_that_exists(rendered):
 
 
 def test_the_glossary_has_every_term_in_order_with_the_same_text(rendered):
-    (found,) = rendered.all("dl", class_="glossary")
-    expected = " ".join(f"{name} {text}" for name, text in sorted(FOUND.texts.items()))
+    (found,) = rendered.all("section", id="glossary")
+    expected = "Glossary " + " ".join(f"{name} {text}" for name, text in sorted(FOUND.texts.items()))
     assert found.words == " ".join(expected.split())
 
 

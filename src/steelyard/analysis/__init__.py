@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from steelyard.analysis import comparing, model
+from steelyard.analysis import comparing, model, side_records
 from steelyard.analysis.model import View
 from steelyard.errors import UserError
 from steelyard.results import record, repeated, round_results, searched, trials
@@ -33,6 +33,7 @@ def view(folder: Path, quantity: Quantity = STEP_TIME) -> View:
         name=folder.name, plan=plan, record=known, results=round_results.collect(found, certificates),
         certificates=certificates, quantity=quantity,
         disturbances=tuple(disturbances), folder=folder,
+        beside={variant.case.id: side_records.read(folder, variant) for variant in plan.variants},
         repeated=repeated.only_for_standstill(disturbances, found, cases),
     )  # fmt: skip
     comparisons = tuple(comparing.compare(source, each) for each in plan.groups if each.cases[0].task in quantity.tasks)

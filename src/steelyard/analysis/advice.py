@@ -5,7 +5,7 @@ from math import ceil, inf
 from typing import Any
 
 from steelyard.analysis.commands import Further
-from steelyard.results.record import Protocol
+from steelyard.plan.protocols import Protocol
 from steelyard.statistics.answer import answer, largest_factor
 from steelyard.statistics.decision import DecisionPlan, Ranking, Verdict
 from steelyard.statistics.sentences import MOST_NAMED, NOT_ENOUGH, at_most, listed, percent, some_others

@@ -8,8 +8,8 @@ from steelyard.analysis import changes
 from steelyard.analysis.changes import Cause, Difference
 from steelyard.analysis.model import Comparison, Contender, View
 from steelyard.errors import UserError, nearest
+from steelyard.plan.run_plan import Group
 from steelyard.results.quantities import Quantity
-from steelyard.results.record import Group
 from steelyard.statistics.intervals import Ratio
 from steelyard.statistics.sentences import percent, verdict_sentence
 from steelyard.statistics.unpaired import welch

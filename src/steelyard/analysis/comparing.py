@@ -7,28 +7,24 @@ import statistics as plain
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from steelyard.analysis import commands
+from steelyard.analysis import commands, titles
 from steelyard.analysis.advice import advice, round_times
 from steelyard.analysis.commands import Further
 from steelyard.analysis.model import Comparison, Contender, Proof, Source, Speed, Standing, location_of
-from steelyard.errors import UserError
-from steelyard.profiles import graphs, recorded
-from steelyard.results import communication, end_check, ranks, utilisation
+from steelyard.results import end_check, ranks, utilisation
 from steelyard.results.first_losses import not_compared
 from steelyard.results.quantities import LARGEST_BATCH, LATENCIES, PROCESS, STEP_TIME, in_task
 from steelyard.results.trials import LATENCY
 from steelyard.statistics import summaries
 from steelyard.statistics.decision import decide
 from steelyard.statistics.intervals import Ratio, ratio_interval
-from steelyard.statistics.sentences import in_text, ranking_sentence
+from steelyard.statistics.sentences import ranking_sentence
 from steelyard.statistics.steadiness import series_label
 from steelyard_worker.case import INFERENCE
 
 if TYPE_CHECKING:
-    from steelyard.profiles.graphs import Counted
-    from steelyard.profiles.recorded import Explained
-    from steelyard.results.communication import Communication
-    from steelyard.results.record import Group, RunRecord, Variant
+    from steelyard.plan.run_plan import Group, Variant
+    from steelyard.results.record import RunRecord
     from steelyard.results.trials import Trial
     from steelyard.statistics.decision import Ranking
     from steelyard_worker.case import Case
@@ -59,8 +55,8 @@ def compare(source: Source, group: Group) -> Comparison:
 
     contenders.sort(key=place)
     facts = {case.framework: source.plan.frameworks[case.framework] for case in group.cases}
-    titles = {contender.case.id: in_text(contender.title) for contender in contenders}
-    sentences = {name: ranking_sentence(each, titles, quantity.wording) for name, each in rankings.items()}
+    names = {contender.case.id: contender.title_in_text for contender in contenders}
+    sentences = {name: ranking_sentence(each, names, quantity.wording) for name, each in rankings.items()}
     further = _further(source, group)
     # Contenders with different numbers of cores do not share a limit of the machine.
     alike = len({source.record.threads_of(case) for case in group.cases}) == 1
@@ -69,7 +65,7 @@ def compare(source: Source, group: Group) -> Comparison:
         origin=data["origin"] if (data := source.record.inputs.get(group.name)) else "", batch=group.cases[0].batch,
         parameters=group.parameters, primary=primary, quantity=quantity, contenders=tuple(contenders),
         rankings=rankings, sentences=sentences,
-        advice={name: _advice(source, group, titles, name == primary, each, further) for name, each in rankings.items()},
+        advice={name: _advice(source, group, names, name == primary, each, further) for name, each in rankings.items()},
         skipped=tuple(each for each in source.plan.skipped if each.group == group.name),
         reused=source.record.reused.get(group.name),
         remarks=(
@@ -86,10 +82,10 @@ def compare(source: Source, group: Group) -> Comparison:
 
 
 def _advice(
-    source: Source, group: Group, titles: dict[str, str], is_primary: bool, ranking: Ranking, further: Further
+    source: Source, group: Group, names: dict[str, str], is_primary: bool, ranking: Ranking, further: Further
 ) -> str:
     extends = is_primary and source.quantity is STEP_TIME
-    return advice(ranking, titles, group.protocol, further, extends)
+    return advice(ranking, names, group.protocol, further, extends)
 
 
 def _further(source: Source, group: Group) -> Further:
@@ -118,9 +114,7 @@ def _contender(
     failed = source.results.failed.get(case.id)
     first = trials[0] if trials else failed
     environment = source.record.environments.get(case.environment)
-    profiles, not_profiled = _profiles(source, variant)
-    counted, no_graph = _graphs(source, variant)
-    exchanged, no_communication = _communication(source, variant)
+    beside = source.beside[case.id]
     evaluated = next((trial for trial in trials if trial.evaluation), None)
     standings = {
         name: found for name, each in rankings.items() if (found := _standing(source, case, trials, name, each))
@@ -129,7 +123,8 @@ def _contender(
     speeds = {name: speed for name in inputs if (speed := _speed(source, group, case, trials, name, ratios.get(name)))}
     return Contender(
         case=case, facts=source.plan.frameworks[case.framework], variant=variant.name, title=variant.title,
-        settings=variant.settings,
+        title_parts=titles.parts(variant.title, source.plan.frameworks[case.framework].title, case),
+        settings=titles.settings(variant.settings, case),
         version=environment["version"] if environment else "", mode=case.settings.mode, standings=standings, speeds=speeds,
         first_step_ns=_median(t.phases_ns.get("first-step") for t in trials),
         to_first_step_ns=_median(t.first_step_since_spawn_ns for t in trials),
@@ -142,39 +137,10 @@ def _contender(
         applied=first.applied if first else {}, libraries=first.libraries if first else {}, trials=trials,
         failure=f"{failed.error[1]} ({failed.error[0]}; see {failed.folder / 'output.log'})" if failed and failed.error else "",
         above_peak=source.record.above_peak.get(case.id, ""),
-        profile=next(iter(profiles.values()), None), not_profiled="" if profiles else not_profiled, profiles=profiles,
-        graphs=counted, no_graph=no_graph, communication=exchanged, no_communication=no_communication,
+        profile=next(iter(beside.profiles.values()), None), not_profiled=beside.not_profiled, profiles=beside.profiles,
+        graphs=beside.graphs, no_graph=beside.no_graph,
+        communication=beside.communication, no_communication=beside.no_communication,
     )  # fmt: skip
-
-
-def _profiles(source: Source, variant: Variant) -> tuple[dict[int, Explained], str]:
-    """Return a variant's profiles by number, and why one is missing; both empty if none was taken."""
-    found: dict[int, Explained] = {}
-    reason = ""
-    for number in recorded.numbers(source.folder, variant.file_name):
-        try:
-            profile = recorded.read(source.folder, variant.file_name, number)
-        except UserError as error:
-            reason = reason or str(error)
-        else:
-            found |= {number: profile} if profile else {}
-    return found, reason
-
-
-def _graphs(source: Source, variant: Variant) -> tuple[tuple[Counted, ...], str]:
-    """Return the stages of the graph of a variant's step, or why there are none; both empty if no graph was to be counted."""
-    try:
-        return graphs.read(source.folder, variant.file_name), ""
-    except UserError as error:
-        return (), str(error)
-
-
-def _communication(source: Source, variant: Variant) -> tuple[Communication | None, str]:
-    """Return the exchange of a variant by itself, or why there is none; neither if it was not to be measured."""
-    try:
-        return communication.read(source.folder, variant.file_name), ""
-    except UserError as error:
-        return None, str(error)
 
 
 def _standing(source: Source, case: Case, trials: tuple[Trial, ...], name: str, ranking: Ranking) -> Standing | None:

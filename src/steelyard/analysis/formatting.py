@@ -132,5 +132,4 @@ def build(contender: Contender) -> str:
 
 def not_in_title(contender: Contender) -> str:
     """Return the settings outside the title that are not at their defaults or differ between contenders."""
-    title = contender.title.split(", ")
-    return ", ".join(each for each in contender.settings.split(", ") if each not in title)
+    return ", ".join(each for each in contender.settings if each not in contender.title_parts)

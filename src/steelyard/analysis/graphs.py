@@ -5,9 +5,9 @@ from typing import Any
 
 from steelyard.analysis.matching import MeasuredArm, MeasuredGroup
 from steelyard.analysis.model import Comparison, Contender
+from steelyard.plan.run_plan import PASSES, Group
 from steelyard.profiles.graphs import Counted
 from steelyard.results.quantities import STEP_TIME
-from steelyard.results.record import PASSES, Group
 from steelyard.statistics.intervals import Ratio
 
 ALL, NONE = "all", "none"

@@ -16,7 +16,9 @@ from steelyard.statistics.sentences import listed
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from steelyard.results.record import Arm, PublishedTable, Statement
+    from steelyard.published.gathering import PublishedTable
+    from steelyard.published.held import Arm
+    from steelyard.published.statements import Statement
     from steelyard.statistics.intervals import Level
 
 OVER_BATCHES: dict[str, Callable[[list[float]], float]] = {MEAN: fmean, MAXIMUM: max}

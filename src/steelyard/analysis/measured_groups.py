@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
     from steelyard.analysis.model import Comparison, Contender, Source
     from steelyard.analysis.scaling import Weak
+    from steelyard.plan.run_plan import Group
     from steelyard.profiles.quantities import ProfileQuantity
-    from steelyard.results.record import Group
     from steelyard_worker.case import Case
 
 NO_PROFILE = "It was not profiled."

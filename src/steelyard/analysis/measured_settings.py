@@ -9,7 +9,8 @@ from steelyard.statistics.conditions import OFF, ON, RANDOM, TF32, Conditions
 from steelyard_worker.case import TRAINING
 
 if TYPE_CHECKING:
-    from steelyard.results.record import Group, RunRecord
+    from steelyard.plan.run_plan import Group
+    from steelyard.results.record import RunRecord
     from steelyard_worker.case import Case
 
 SYNTHETIC = "synthetic"

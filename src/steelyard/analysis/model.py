@@ -7,21 +7,25 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from steelyard.statistics.intervals import Location, Ratio, location_interval
-from steelyard.statistics.sentences import in_text
+from steelyard.statistics.sentences import with_remarks
 from steelyard_worker.case import INFERENCE, TRAINING
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from steelyard.analysis.commands import Further
-    from steelyard.analysis.published import Table
-    from steelyard.analysis.warnings import ResultWarning
+    from steelyard.analysis.notices import ResultWarning
+    from steelyard.analysis.published_tables import Table
+    from steelyard.analysis.side_records import SideRecords
+    from steelyard.plan.protocols import Protocol
+    from steelyard.plan.run_plan import FrameworkFacts, RunPlan, Skipped
     from steelyard.profiles.graphs import Counted
     from steelyard.profiles.recorded import Explained
     from steelyard.results.communication import Communication
     from steelyard.results.facts import Reused
     from steelyard.results.quantities import Quantity
-    from steelyard.results.record import FrameworkFacts, Protocol, RunPlan, RunRecord, Skipped
+    from steelyard.results.record import RunRecord
     from steelyard.results.repeated import Repeated
     from steelyard.results.round_results import RoundResults
     from steelyard.results.searched import Searched
@@ -95,7 +99,8 @@ class Proof:
 class Contender:
     """One case with all of its measurements.
 
-    `variant` is its name in the group, `title` what tables show, `settings` its knobs that are not at their defaults.
+    `variant` is its name in the group, `title` what tables show, `title_parts` the framework and what distinguishes the contender
+    in its title, `settings` its knobs that are not at their defaults, each with its value.
     `standings` is by ranked input, `speeds` by measured input.
     `profile`: where the time of its step goes; None if that was not asked, or failed for the reason `not_profiled`. `profiles`:
     the profiles of all profiled processes, by number.
@@ -109,7 +114,8 @@ class Contender:
     facts: FrameworkFacts
     variant: str
     title: str
-    settings: str
+    title_parts: tuple[str, ...]
+    settings: tuple[str, ...]
     version: str
     mode: str
     standings: dict[str, Standing]
@@ -164,7 +170,17 @@ class Contender:
     @property
     def in_text(self) -> str:
         """The name as it is written in a sentence that lists several."""
-        return in_text(self.title, "" if self.maintained else "retired")
+        return self.title_in_text if self.maintained else with_remarks(*self.title_parts, "retired")
+
+    @property
+    def title_in_text(self) -> str:
+        """The title as it is written in a sentence that lists several."""
+        return with_remarks(*self.title_parts)
+
+    @property
+    def distinguishing(self) -> str:
+        """The title without the framework; empty if the framework is all of it."""
+        return ", ".join(self.title_parts[1:])
 
     @property
     def curve(self) -> str:
@@ -244,7 +260,8 @@ class View:
 class Source:
     """The sources of a view, all read from the run folder.
 
-    `certificates`: by case id. `repeated`: attempts at rounds that do not count only because workers stood still.
+    `certificates`: by case id. `beside`: what was recorded outside of the rounds, by case id; read once for all quantities.
+    `repeated`: attempts at rounds that do not count only because workers stood still.
     """
 
     name: str
@@ -255,6 +272,7 @@ class Source:
     quantity: Quantity
     disturbances: tuple[dict[str, Any], ...]
     folder: Path
+    beside: Mapping[str, SideRecords]
     repeated: tuple[Repeated, ...] = ()
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from steelyard.analysis.model import Comparison, Source
 from steelyard.results.repeated import Repeated, as_if_not_repeated
 from steelyard.statistics.decision import Ranking, decide
-from steelyard.statistics.sentences import in_text, listed, together
+from steelyard.statistics.sentences import listed, together
 from steelyard.statistics.verdicts import Verdict
 from steelyard.wording.formatted import of_ratio
 
@@ -37,7 +37,7 @@ def changed_verdicts(comparison: Comparison, source: Source, repeated: tuple[Rep
     if not ranking or not repeated:
         return
     other = _not_repeated(comparison, source, repeated, ranking)
-    titles = {each.case.id: in_text(each.title) for each in comparison.contenders}
+    titles = {each.case.id: each.title_in_text for each in comparison.contenders}
     who = listed([titles[key] for key in titles if any(key in each.still for each in repeated)]) or "a worker"
     for verdict in ranking.verdicts:
         then = other.between(verdict.a, verdict.b)

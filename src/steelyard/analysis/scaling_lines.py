@@ -42,7 +42,7 @@ def _spans(found: Sequence[tuple[Scaled, scaling.Share]]) -> str:
     """Return the shares by framework: of a single strategy with the interval, of several the least and the most."""
     by_framework: dict[str, list[tuple[str, scaling.Share]]] = {}
     for row, share in found:
-        framework, _, strategy = row.contender.title.partition(", ")
+        framework, strategy = row.contender.title_parts[0], row.contender.distinguishing
         by_framework.setdefault(framework, []).append((strategy, share))
     return sentences.listed([f"{_span(shares)} in {framework}" for framework, shares in by_framework.items()])
 

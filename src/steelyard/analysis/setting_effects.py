@@ -6,8 +6,8 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from steelyard.analysis import largest_batch, scaling
+from steelyard.plan.run_plan import PASSES
 from steelyard.results.quantities import LARGEST_BATCH, PEAK_MEMORY, PROCESS, STEP_TIME
-from steelyard.results.record import PASSES
 from steelyard.statistics.intervals import ratio_interval
 from steelyard.wording import formatted
 from steelyard.wording.task_words import fill
@@ -53,7 +53,7 @@ class Effect:
     def where(self) -> str:
         """The title that the two share, without the setting."""
         own = (self.value, _named(self.setting, self.usual))
-        return ", ".join(part for part in self.usual.title.split(", ") if part not in own)
+        return ", ".join(part for part in self.usual.title_parts if part not in own)
 
 
 def effects(comparison: Comparison) -> list[Effect]:

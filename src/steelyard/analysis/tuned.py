@@ -1,35 +1,17 @@
-"""The search before the rounds: one sentence, and a table of times, which are in no verdict."""
-
-from dataclasses import dataclass
+"""The search before the rounds: one sentence, and the times of all candidates, which are in no verdict."""
 
 from steelyard.analysis.model import View
 from steelyard.results.searched import CHOSEN, USUAL, Searched, Tried
 from steelyard.wording.formatted import NO_VALUE
 
-CAPTION = (
-    "Every candidate ran once, the faster half again, and so on. These times chose what the rounds measured. They are in no "
-    "verdict: the best of many is partly luck, and a candidate that ran once may have had a bad moment."
-)
-HEADINGS = ["settings", "processes", "least ms per step", "outcome"]
 
-
-@dataclass(frozen=True)
-class Section:
-    """The section of the page about a search."""
-
-    sentence: str
-    caption: str
-    headings: list[str]
-    rows: list[list[str]]
-
-
-def section(view: View) -> Section | None:
-    """Return the section of a run; None where nothing was searched."""
-    found, search = view.searched, view.record.plan.search
-    if not found or not search:
-        return None
-    rows = sorted(found.tried, key=lambda each: (-len(each.times_ns), min(each.times_ns, default=0.0)))
-    return Section(sentence(view), CAPTION, HEADINGS, [_row(each) for each in rows])
+def rows(view: View) -> list[list[str]]:
+    """Return settings, number of processes, least time per step in ms and outcome of every candidate, the best tried first."""
+    found = view.searched
+    if not found:
+        return []
+    tried = sorted(found.tried, key=lambda each: (-len(each.times_ns), min(each.times_ns, default=0.0)))
+    return [_row(each) for each in tried]
 
 
 def sentence(view: View) -> str:

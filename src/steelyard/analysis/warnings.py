@@ -1,13 +1,12 @@
 """Warnings: reasons not to trust a number, with advice. They are stored with the result."""
 
-import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from steelyard.analysis import nodes, repeated_rounds, reported
 from steelyard.analysis.headlines import SHORT_INPUTS
 from steelyard.analysis.model import Comparison, Contender, Source, Speed
+from steelyard.analysis.notices import ResultWarning, by_words, with_ranges
 from steelyard.results import loss_courses, memorised
 from steelyard.statistics.sentences import listed, percent
 from steelyard.wording.notation import duration
@@ -29,11 +28,6 @@ MEMORISED = (
     "The training has memorised its batch: the loss has vanished, and gradients so small may be subnormal numbers. Many "
     "processors compute with these far slower, and some frameworks replace them by 0."
 )
-# A number in a reason, with its percent sign. Numbers within names touch other characters and do not match.
-FIGURE = re.compile(r"(?<!\S)(\d+(?:,\d{3})*(?:\.\d+)?%?)(?=\s)")
-MOST_ALIKE = 3
-"""More sentences of one kind that differ only in their numbers are shown as one, with the ranges of the numbers."""
-IN_RANGES = ("InputBound", "NoisyMachine", "SlowFirstStep", "Unsteady")
 SEVERITIES = ("error", "warning", "note")
 # Kind -> (severity, advice).
 KINDS = {
@@ -100,52 +94,6 @@ KINDS = {
         "note", "See the table of the cached batch for the framework alone, or use more loader workers (--loader-workers).",
     ),
 }  # fmt: skip
-
-
-@dataclass(frozen=True)
-class ResultWarning:
-    """A warning about a result. `severity`: error (the number is invalid), warning, note."""
-
-    name: str
-    severity: str
-    subject: str
-    sentence: str
-    advice: str
-
-
-@dataclass(frozen=True)
-class Notice:
-    """All warnings of one kind, in their original order. `findings`: every sentence with all of its subjects."""
-
-    name: str
-    severity: str
-    advice: str
-    findings: tuple[tuple[str, tuple[str, ...]], ...]
-
-
-def gather(warnings: Iterable[ResultWarning]) -> list[Notice]:
-    """Group warnings for display by kind and advice, and within a kind by sentence, so that each appears once."""
-    kinds: dict[tuple[str, str, str], dict[str, list[str]]] = {}
-    for warning in warnings:
-        by_sentence = kinds.setdefault((warning.name, warning.severity, warning.advice), {})
-        by_sentence.setdefault(warning.sentence, []).append(warning.subject)
-    return [
-        Notice(*kind, tuple(_shortened(found) if kind[0] in IN_RANGES else _as_they_are(found, found)))
-        for kind, found in kinds.items()
-    ]
-
-
-def _as_they_are(sentences: Iterable[str], found: dict[str, list[str]]) -> Iterator[tuple[str, tuple[str, ...]]]:
-    return ((sentence, tuple(found[sentence])) for sentence in sentences)
-
-
-def _shortened(found: dict[str, list[str]]) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Yield sentences with their subjects; many that differ only in their numbers become one."""
-    for alike in _by_words(found):
-        if len(alike) > MOST_ALIKE:
-            yield _with_ranges(alike), tuple(subject for sentence in alike for subject in found[sentence])
-        else:
-            yield from _as_they_are(alike, found)
 
 
 def find(
@@ -220,26 +168,7 @@ def _shifted(comparisons: tuple[Comparison, ...], disturbances: tuple[dict[str, 
 
 def _in_ranges(reasons: set[str]) -> list[str]:
     """Return the reasons, sorted; those that differ only in their numbers become one with the ranges of the numbers."""
-    return sorted(_with_ranges(alike) for alike in _by_words(reasons))
-
-
-def _by_words(sentences: Iterable[str]) -> list[list[str]]:
-    """Return the sentences in groups that differ only in their numbers."""
-    groups: dict[tuple[str, ...], list[str]] = {}
-    for sentence in sentences:
-        groups.setdefault(tuple(FIGURE.split(sentence)[::2]), []).append(sentence)
-    return list(groups.values())
-
-
-def _with_ranges(alike: list[str]) -> str:
-    """Merge sentences that differ only in their numbers into one with the range of every number."""
-    parts = zip(*(FIGURE.split(sentence) for sentence in alike), strict=True)
-    return "".join(_range(found) if place % 2 else found[0] for place, found in enumerate(parts))
-
-
-def _range(figures: Iterable[str]) -> str:
-    found = sorted(set(figures), key=lambda each: float(each.rstrip("%").replace(",", "")))
-    return f"{found[0]} to {found[-1]}" if len(found) > 1 else found[0]
+    return sorted(with_ranges(alike) for alike in by_words(reasons))
 
 
 def _scatter(comparison: Comparison) -> Iterator[ResultWarning]:

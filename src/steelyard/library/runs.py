@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from steelyard.analysis.model import View
-    from steelyard.analysis.warnings import ResultWarning
+    from steelyard.analysis.notices import ResultWarning
     from steelyard.results.record import RunRecord
 
 

@@ -11,7 +11,7 @@ from steelyard.analysis import (
     headlines,
     job_length,
     machine_limits,
-    published,
+    published_tables,
     rank_exchange,
     setting_effects,
     shares,
@@ -49,7 +49,7 @@ def as_dict(view: View) -> dict[str, Any]:
     if view.searched:
         found["search"] = asdict(view.searched)
     if view.published:
-        found["published"] = [_published(each) for each in view.published]
+        found["published"] = [published_tables.as_dict(each) for each in view.published]
     if quantity is not STEP_TIME:
         facts = _picked(quantity, "name", "unit", "more_is_better")
         found["quantity"] = {**facts, "decision": fill(headlines.RULE, view.task)}
@@ -63,20 +63,6 @@ def _repeated(attempt: Repeated, view: View) -> dict[str, Any]:
         **_picked(attempt, "group", "round", "attempt"),
         "contenders": [titles[key] for key in attempt.still if key in titles],
     }
-
-
-def _published(table: published.Table) -> dict[str, Any]:
-    rows = [
-        {
-            "cell": row.statement.cell, "group": row.group, "sides": row.sides, "published": asdict(row.said),
-            "printed": row.statement.printed, "measured": asdict(row.measured) if row.measured else None,
-            "judgement": row.judgement, "reason": row.reason, "claim": row.statement.claim, "differences": row.differences,
-            "published_settings": [asdict(each) for each in ((row.published,) if row.published else row.statement.conditions)],
-            "measured_settings": asdict(row.here) if row.here else None,
-        }
-        for row in table.rows
-    ]  # fmt: skip
-    return {"entry": table.published.entry, "source": table.source, "quantity": table.published.quantity, "rows": rows}
 
 
 def finite(value: Any) -> Any:

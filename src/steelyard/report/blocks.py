@@ -6,13 +6,14 @@ In texts with `terms`, the page marks explained terms, intervals in brackets and
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
+    from steelyard.analysis.notices import Notice
     from steelyard.report.figures import Figure
     from steelyard.report.styles import Style
 
@@ -64,7 +65,39 @@ class Terms:
     text: str
 
 
-Part = str | Strong | Code | Terms
+@dataclass(frozen=True)
+class Small:
+    """A part of a paragraph in smaller letters: where something stands."""
+
+    kind: ClassVar = "small"
+    text: str
+
+
+@dataclass(frozen=True)
+class Link:
+    """A part of a paragraph that leads to another place of the page. `anchor`: the name of that place."""
+
+    kind: ClassVar = "link"
+    text: str
+    anchor: str
+
+
+@dataclass(frozen=True)
+class Emphasis:
+    """A part of a paragraph that is the title of a work."""
+
+    kind: ClassVar = "emphasis"
+    text: str
+
+
+@dataclass(frozen=True)
+class Break:
+    """The end of a line within a paragraph."""
+
+    kind: ClassVar = "break"
+
+
+Part = str | Strong | Emphasis | Code | Small | Link | Break | Terms
 
 
 @dataclass(frozen=True)
@@ -79,11 +112,22 @@ class Heading(Block):
 
 
 class Role(StrEnum):
-    """What a paragraph is: the finding of its section, an explanation, or neither."""
+    """What a paragraph is: the finding of its section, an explanation, a caution, a detail, or none of these."""
 
     PLAIN = ""
     FINDING = "sentence"
     ASIDE = "aside"
+    ALARM = "alarm mild"
+    DETAIL = "detail"
+
+
+@dataclass(frozen=True)
+class Headline(Block):
+    """What a page says first. `label`: what it is about; empty if the page is about one thing."""
+
+    kind: ClassVar = "headline"
+    text: str
+    label: str = ""
 
 
 @dataclass(frozen=True)
@@ -113,22 +157,32 @@ def line(*parts: Part) -> Paragraph:
 
 @dataclass(frozen=True)
 class Cell:
-    """A value of a table, and below it a note: its interval. `state`: the certificate that it stands for; `link`: its target."""
+    """A value of a table, and below it a note, such as its interval; each line of the note is set apart.
+
+    `state`: the certificate or the judgement that it stands for; `link`: its target. `code`: whether the value is a name in a
+    record. `long_note`: whether the note is a sentence, which may break into lines.
+    """
 
     value: str
     note: str = ""
     state: str = ""
     link: str = ""
+    code: bool = False
+    long_note: bool = False
 
 
 @dataclass(frozen=True)
 class Row:
-    """A row of a table. `title` names it; `sign`: the style of its contender; `state`: that of its certificate."""
+    """A row of a table. `title` names it; `sign`: the style of its contender; `state`: that of its certificate.
+
+    `below`: a sentence under the whole row, on the page.
+    """
 
     title: Cell
     cells: Sequence[Cell]
     sign: Style | None = None
     state: str = ""
+    below: str = ""
 
 
 @dataclass(frozen=True)
@@ -136,7 +190,7 @@ class Column:
     """A column of a table. `width`: the narrowest terminal, in characters, that shows it; 0: only the page on a screen does.
 
     `terms`: whether the heading is an explained term; `help`: its explanation, empty for a term of every page. `breaks`: whether
-    a terminal may break its values into lines.
+    a terminal may break its values into lines. `least`: characters that a terminal leaves to the column, at least.
     """
 
     heading: str
@@ -144,11 +198,12 @@ class Column:
     terms: bool = False
     help: str = ""
     breaks: bool = False
+    least: int = 0
 
 
 @dataclass(frozen=True)
 class Table(Block):
-    """A table. `title` is that of its comparison.
+    """A table. `title` is that of its comparison; `caption` may be empty where a heading says the same.
 
     In a table with `cards` every value may have an interval below it. A narrow screen shows every row as a card.
     """
@@ -189,11 +244,17 @@ class Plots(Block):
 
 @dataclass(frozen=True)
 class Facts(Block):
-    """Names with their values."""
+    """Names with their values. `named`: the names that are explained terms; `anchors`: the names of the places of the pairs.
+
+    `code`: whether the names are those of a record.
+    """
 
     kind: ClassVar = "facts"
-    pairs: Sequence[tuple[str, str]]
+    pairs: Sequence[tuple[str, str | tuple[Part, ...]]]
     terms: bool = False
+    named: Collection[str] = ()
+    anchors: Sequence[str] = ()
+    code: bool = False
 
 
 @dataclass(frozen=True)
@@ -208,10 +269,51 @@ class Reasons(Block):
 
 @dataclass(frozen=True)
 class Bullets(Block):
-    """A list of short texts."""
+    """A list of short texts. `clauses`: whether they belong to the headline before."""
 
     kind: ClassVar = "bullets"
     items: Sequence[tuple[Part, ...]]
+    terms: bool = False
+    clauses: bool = False
+
+
+@dataclass(frozen=True)
+class Proof:
+    """A certificate. `anchor`: the name of its place; `state` and `badge`: whether there is one, for the style and in words.
+
+    `more`: blocks that are shown when they are asked for.
+    """
+
+    anchor: str
+    state: str
+    badge: str
+    title: str
+    text: str
+    more: Sequence[Block]
+
+
+@dataclass(frozen=True)
+class Proofs(Block):
+    """Certificates, with a badge each."""
+
+    kind: ClassVar = "proofs"
+    proofs: Sequence[Proof]
+
+
+@dataclass(frozen=True)
+class Notices(Block):
+    """Warnings or notes: severity, subjects, sentences and advice of each kind."""
+
+    kind: ClassVar = "notices"
+    notices: Sequence[Notice]
+
+
+@dataclass(frozen=True)
+class Command(Block):
+    """A command that can be typed."""
+
+    kind: ClassVar = "command"
+    text: str
 
 
 @dataclass(frozen=True)
@@ -221,6 +323,7 @@ class Fold(Block):
     kind: ClassVar = "fold"
     summary: str
     blocks: Sequence[Block]
+    code: str = ""
     media: frozenset[Medium] = field(default=ON_SCREEN, kw_only=True)
 
 

@@ -152,10 +152,16 @@ def of_phases(task: str) -> list[Column]:
 
 
 def own(quantity: Quantity, task: str) -> Column:
-    """Return the column that shows a quantity by which the table is not ranked."""
-    return next(
-        column for column in (*of_task(task), LARGEST, *EPOCHS, *of_phases(task)) if column.quantity == quantity.name
-    )
+    """Return the column that shows a quantity by which the table is not ranked; one from its declaration if it has no other."""
+    known = (*of_task(task), LARGEST, *EPOCHS, *of_phases(task))
+    return next((column for column in known if column.quantity == quantity.name), _declared(in_task(quantity, task)))
+
+
+def _declared(quantity: Quantity) -> Column:
+    better = "More" if quantity.more_is_better else "Less"
+    text = f"{capitalised(quantity.label)}, averaged over processes. {better} is better."
+    per_input = not quantity.per_process
+    return Column(quantity.label, formatting.standing, NARROW, text, quantity.name, per_input, quantity.tasks)
 
 
 def mean_heading(quantity: Quantity, task: str) -> str:

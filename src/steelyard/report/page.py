@@ -6,8 +6,8 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
-from functools import cache
+from dataclasses import dataclass, replace
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +16,14 @@ from jinja2.bccache import Bucket
 from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
-from steelyard.analysis import formatting, headlines, nodes, published, summaries, tuned, warnings
+from steelyard.analysis import formatting, headlines, nodes, notices, published, summaries
 from steelyard.analysis.model import Comparison, View
 from steelyard.report import blocks as blocks_of_page
-from steelyard.report import details, privacy
+from steelyard.report import privacy
 from steelyard.report.blocks import ON_PAGE, Block, within
 from steelyard.report.figures import Figure
-from steelyard.report.plots import stability
-from steelyard.report.sections import OF_COMPARISON
+from steelyard.report.sections import OF_COMPARISON, OF_RUN, navigation
+from steelyard.report.sections.run_subject import RunSection, RunSubject
 from steelyard.report.sections.subject import Subject
 from steelyard.report.styles import styles
 from steelyard.report.terms import Glossary, anchor, glossary
@@ -91,25 +91,33 @@ def render(view: View) -> str:
     style, host = styles(view.comparisons), dict(view.record.host)
     known = replace(view.record, command=addresses.command(view.record.command))
     workloads = [_workload(Subject(each, view.comparisons, style, view.name)) for each in view.comparisons]
-    machine = stability.machine(view)
-    figures = [figure for workload in workloads for figure in workload.figures] + ([machine] if machine else [])
     tasks = {each.task for each in view.comparisons}
     in_tables = {name: text for workload in workloads for name, text in workload.explanations.items()}
     by_time, terms = view.quantity is STEP_TIME, glossary(view.quantity, tasks, in_tables)
     style_text, drawing = read("style.css"), read("draw.js")
+    sections = _sections(RunSubject(view, terms.texts))
+    figures = [figure for workload in workloads for figure in workload.figures]
+    figures += [figure for _, content in sections for figure in blocks_of_page.figures(content)]
     return environment(terms).get_template(PAGE).render(
-        view=view, record=known, workloads=workloads, machine=machine,
+        view=view, record=known, workloads=workloads, sections=sections,
+        navigation=partial(navigation, [section for section, _ in sections]),
         summaries=[found for each in view.comparisons if (found := summaries.of_comparison(each, view.comparisons))],
-        most_clauses=summaries.MOST_CLAUSES, notices=warnings.gather(view.warnings),
+        most_clauses=summaries.MOST_CLAUSES,
+        errors=notices.gather(each for each in view.warnings if each.severity == "error"),
         question=known.plan.study.question if by_time else headlines.basis(in_task(view.quantity, view.task)),
-        redone=published.section(view), tuned=tuned.section(view),
+        redone=published.documents(view),
         rule="" if by_time else fill(headlines.RULE, view.task), intervals=headlines.INTERVALS,
-        options=details.without_tables(asdict(known.plan.options)), when=formatted.moment(known.created),
+        when=formatted.moment(known.created),
         machine_line=nodes.machine_line(known, view.disturbances, formatted.machine(host)),
-        nodes=nodes.rounds(view.disturbances), pooled=nodes.POOLED, host=details.host_facts(host),
         figures=embedded([figure.as_dict() for figure in figures]), library=library() if figures else "",
         terms=terms.texts, style=style_text, drawing=drawing, policy=policy([drawing, get_plotlyjs()], [style_text, ""]),
     )  # fmt: skip
+
+
+def _sections(subject: RunSubject) -> list[tuple[RunSection, list[Block]]]:
+    """Return the sections of a run that have something to show on the page, with their blocks."""
+    made = [(section, within(section.blocks(subject), ON_PAGE)) for section in OF_RUN]
+    return [(section, content) for section, content in made if content]
 
 
 def embedded(values: Any) -> str:
@@ -151,21 +159,13 @@ def environment(terms: Glossary) -> Environment:
         bytecode_cache=COMPILED,
     )  # fmt: skip
     found.filters.update(explained=lambda sentence: terms.marked(privacy.without_names(sentence)), term=terms.button)
-    found.filters.update(anchor=anchor, build=formatting.build, describe=headlines.describe, facts=details.facts)
-    found.filters.update(
-        lines=published.lines, tables=details.tables, without_tables=details.without_tables, remaining=_remaining
-    )
+    found.filters.update(anchor=anchor, build=formatting.build, describe=headlines.describe)
     return found
 
 
 def _shared(value: Any) -> Any:
     """Return a value for the page: texts of the record without user names and home folders, and HTML unchanged."""
     return value if isinstance(value, Markup) else privacy.without_names(str(value))
-
-
-def _remaining(proof: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields of a certificate that the page does not show elsewhere."""
-    return {name: value for name, value in proof.items() if name not in ("passed", "sentence")}
 
 
 def read(name: str) -> str:

@@ -8,10 +8,11 @@ from pathlib import Path
 
 from steelyard.errors import UserError
 from steelyard.files import atomic
+from steelyard.plan.run_plan import Group, Variant
 from steelyard.results import record, round_results, run_folders, trials
 from steelyard.results.facts import EnvironmentFacts, HostFacts
 from steelyard.results.quantities import STEP_TIME
-from steelyard.results.record import Group, RunRecord, Variant
+from steelyard.results.record import RunRecord
 from steelyard.results.trials import Trial
 from steelyard.statistics.intervals import logs, mean_and_error
 

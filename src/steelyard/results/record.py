@@ -11,23 +11,13 @@ from typing import Any
 
 from steelyard.errors import ResumableError, UserError
 from steelyard.files import atomic, json_lines, paths
-from steelyard.plan.protocols import Protocol
-from steelyard.plan.run_plan import PASSES, FrameworkFacts, Group, RunPlan, Search, Skipped, Variant
-from steelyard.published.gathering import Published, PublishedTable
-from steelyard.published.gathering import Source as DocumentSource
-from steelyard.published.held import Arm
-from steelyard.published.statements import Statement
+from steelyard.plan.run_plan import RunPlan
 from steelyard.results import permission
 from steelyard.results.facts import EnvironmentFacts, HostFacts, InputFacts, Judged, Reused, RoundNote
 from steelyard_worker import records
 from steelyard_worker.case import Case
 from steelyard_worker.protocol import METHOD
 from steelyard_worker.strategy import parts_of
-
-__all__ = [
-    "PASSES", "Arm", "DocumentSource", "FrameworkFacts", "Group", "Protocol", "Published", "PublishedTable", "RunPlan",
-    "RunRecord", "Search", "Skipped", "Statement", "Variant",
-]  # fmt: skip
 
 # Format 1: only the options; a report had to plan again, from the workloads at that later time.
 # Format 2: the complete plan with every case.

@@ -171,8 +171,13 @@ def in_text(title: str, mark: str = "") -> str:
     Otherwise commas within names would look like commas between names. `mark`: a further remark, such as `retired`.
     """
     framework, _, distinguishing = title.partition(", ")
-    remarks = ", ".join(each for each in (distinguishing, mark) if each)
-    return f"{framework} ({remarks})" if remarks else framework
+    return with_remarks(framework, distinguishing, mark)
+
+
+def with_remarks(name: str, *remarks: str) -> str:
+    """Return a name with remarks in brackets, such as `PyTorch (lstm fused, retired)`; empty remarks are left out."""
+    inside = ", ".join(filter(None, remarks))
+    return f"{name} ({inside})" if inside else name
 
 
 def listed(names: list[str], last: str = "and") -> str:

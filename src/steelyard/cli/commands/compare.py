@@ -5,14 +5,15 @@ from dataclasses import asdict
 from pathlib import Path
 
 from steelyard import analysis
-from steelyard.analysis import changes, compare
+from steelyard.analysis import compare
+from steelyard.analysis.side_by_side import side_by_side
 from steelyard.cli.commands import selection
 from steelyard.errors import UserError
-from steelyard.report import machines
+from steelyard.report import small_page
+from steelyard.report.sections import side_by_side as runs_side_by_side
+from steelyard.report.sections import two_runs
 from steelyard.results import record, run_folders
 from steelyard.results.quantities import quantity
-from steelyard.wording.formatted import NO_VALUE
-from steelyard.wording.notation import quantity_text
 
 
 def execute(arguments: argparse.Namespace) -> int:
@@ -29,7 +30,7 @@ def execute(arguments: argparse.Namespace) -> int:
     if arguments.json:
         selection.print_json([asdict(finding) for finding in found])
         return 0
-    _print(found)
+    selection.print_blocks(two_runs.lines(found))
     return 0
 
 
@@ -41,70 +42,16 @@ def _of_two_machines(folders: list[Path | None], anyway: bool) -> bool:
 
 def _side_by_side(root: Path, arguments: argparse.Namespace) -> int:
     """Print runs side by side, and write their page if one is asked for."""
-    from rich.console import Console
-    from rich.markup import escape
-
     ranked_by = quantity(arguments.quantity)
     names = dict.fromkeys((arguments.a, arguments.b, *arguments.more))
-    found = machines.side_by_side([analysis.view(run_folders.find(root, name), ranked_by) for name in names])
+    found = side_by_side([analysis.view(run_folders.find(root, name), ranked_by) for name in names])
     if arguments.json:
         selection.print_json(asdict(found))
     else:
-        console = Console(highlight=False)
-        for table in found.tables:
-            console.print(f"[bold]{table.group}[/] [dim]{table.input}, {table.quantity}[/]")
-            selection.print_table((map(escape, row) for row in table.texts), "contender", *found.labels)
-            for sentence in (table.sentence, *(f"Not the same in all runs: {each}." for each in table.differing)):
-                console.print(sentence, markup=False)
-        console.print(machines.NEVER, markup=False)
+        selection.print_blocks(runs_side_by_side.lines(found))
     if arguments.output:
-        print(machines.write(found, Path(arguments.output).expanduser().absolute()))
+        print(small_page.write(runs_side_by_side.page(found), Path(arguments.output).expanduser().absolute()))
     return 0
-
-
-def _print(found: list[compare.Finding]) -> None:
-    """Print a table of two runs, the sentence and the differences of every result, then what applies to all results."""
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.padding import Padding
-
-    console, shown = Console(highlight=False), set[tuple[str, str]]()
-    if found[0].variant:
-        selection.print_table((map(escape, row) for row in _rows(found)), *_headings(found[0]))
-        console.print()
-    else:
-        console.print(f"In run {escape(found[0].run)}:")
-    for each in found:
-        console.print(f"[bold]{each.group}[/] [dim]{each.input}[/]  {escape(each.sentence)}")
-        about = [each.cause.sentence] if each.cause.classes else []
-        if (each.group, each.variant) not in shown:
-            about += changes.sentences(each.differences, changes.OWN)
-        shown.add((each.group, each.variant))
-        for sentence in about:
-            console.print(Padding(escape(sentence), (0, 0, 0, 2)))
-    of_runs = [sentence for each in found for sentence in changes.sentences(each.differences, changes.COMMON)]
-    unknown = [each.cause.sentence for each in found if each.cause.sentence and not each.cause.classes]
-    for sentence in dict.fromkeys([*of_runs, *unknown]):
-        console.print(sentence, markup=False)
-
-
-def _headings(of_two_runs: compare.Finding) -> list[str]:
-    return ["workload", "input", "contender", of_two_runs.b, of_two_runs.a, "after / before"]
-
-
-def _rows(found: list[compare.Finding]) -> list[list[str]]:
-    """Return one row for every result of two runs: the values before and after, and their ratio with its interval."""
-    return [
-        [
-            each.group, each.input, each.title, *(_value(each.unit, value) for value in (each.value_b, each.value_a)),
-            NO_VALUE if each.ratio is None else f"{each.ratio:.3f} [{each.low:.3f}, {each.high:.3f}]",
-        ]
-        for each in found
-    ]  # fmt: skip
-
-
-def _value(unit: str, value: float | None) -> str:
-    return NO_VALUE if value is None else quantity_text(unit, value)
 
 
 def _findings(root: Path, arguments: argparse.Namespace) -> list[compare.Finding]:

@@ -5,7 +5,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from steelyard.analysis.history import ERROR, History, Line, answer, history, slower
+from steelyard.analysis.history import ERROR, History, Line, history, slower
 from steelyard.cli.commands import selection
 from steelyard.errors import UserError, notice
 from steelyard.results import addresses, merging, run_folders
@@ -54,26 +54,20 @@ def _where(root: Path, url: str | None) -> str:
 
 
 def _show(found: History) -> None:
-    from rich.console import Console
-    from rich.markup import escape
+    from steelyard.report.sections import histories
 
-    from steelyard.report.history_page import HEADINGS, row
-
-    selection.print_table(([escape(text) for text in row(line)] for line in found.lines), *HEADINGS)
-    console = Console(highlight=False)
-    console.print(f"\n[bold]{answer(found)}[/]")
-    for line in found.changed:
-        for sentence in line.sentences:
-            console.print(f"{line.name}: {sentence}", markup=False)
+    selection.print_blocks(histories.lines(found))
 
 
 def _written(found: History, root: Path, arguments: argparse.Namespace) -> Path:
-    from steelyard.report import history_page
+    from steelyard.report import small_page
+    from steelyard.report.sections import histories
 
+    page = histories.page(found)
     if arguments.output:
-        return history_page.write(found, Path(arguments.output).expanduser().absolute())
+        return small_page.write(page, Path(arguments.output).expanduser().absolute())
     merging.make(root)  # with a shared store there may be no run here yet
-    return history_page.write(found, root / (f"history-{found.study}.html" if found.study else "history.html"))
+    return small_page.write(page, root / (f"history-{found.study}.html" if found.study else "history.html"))
 
 
 def _as_dict(line: Line, tested: int) -> dict[str, Any]:

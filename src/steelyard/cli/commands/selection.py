@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from steelyard.catalog import user_networks
 from steelyard.console import Screen
@@ -20,6 +20,9 @@ from steelyard.host.exclusive import StoppedWaiting
 from steelyard.plan.options import Options
 from steelyard.plan.run_plan import RunPlan
 from steelyard.results import addresses, record, run_folders
+
+if TYPE_CHECKING:
+    from steelyard.report.blocks import Block
 
 
 def options_of(arguments: argparse.Namespace) -> Options:
@@ -104,6 +107,15 @@ def print_table(rows: Iterable[Iterable[str]], *columns: str) -> None:
     for row in rows:
         table.add_row(*row)
     Console(highlight=False).print(table)
+
+
+def print_blocks(blocks: "Iterable[Block]") -> None:
+    """Print what a section shows."""
+    from rich.console import Console
+
+    from steelyard.report import terminal_blocks
+
+    terminal_blocks.show(Console(highlight=False), blocks)
 
 
 def print_rows(rows: list[dict[str, Any]]) -> None:

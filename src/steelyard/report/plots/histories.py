@@ -1,76 +1,29 @@
-"""History -> one self-contained HTML page: a plot for each group, input and machine, every change, and every run."""
+"""Lines over time: a plot for each group, input, machine and method, with the changes of its level."""
 
 from __future__ import annotations
 
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from plotly.offline import get_plotlyjs
-
-from steelyard.analysis import headlines, history
-from steelyard.errors import UserError
-from steelyard.files import atomic
-from steelyard.report import figures, page
+from steelyard.analysis import headlines
+from steelyard.report import figures
 from steelyard.report.figures import Figure
 from steelyard.report.styles import style
-from steelyard.report.terms import TERMS, Glossary
-from steelyard.statistics.shifts import LOOKS
 from steelyard.wording import notation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from pathlib import Path
 
     from steelyard.analysis.history import History, Line
 
-TEMPLATE = "history.html.jinja"
-EXPLAINED = ("interval", "trial")
 HEIGHT = 340
 MOST_MARKERS = 400
 """Points of a plot up to which every run has a marker of its own; a browser draws lines much faster."""
 
 
-def write(found: History, path: Path) -> Path:
-    """Write the page; returns its path. UserError: it cannot be written."""
-    try:
-        atomic.write_text(path, render(found))
-    except OSError as error:
-        raise UserError(f"The page {path} cannot be written ({error.strerror}). Name another with --output.") from None
-    return path
-
-
-def render(found: History) -> str:
-    """Return the page."""
-    style_text, drawing = page.read("style.css"), page.read("draw.js")
-    plots = [_plot(place, lines, found) for place, lines in enumerate(_charts(found.lines))]
-    terms = Glossary({name: TERMS[name] for name in EXPLAINED})
-    return page.environment(terms).get_template(TEMPLATE).render(
-        found=found, terms=terms.texts, plots=plots, answer=history.answer(found), rows=[row(line) for line in found.lines],
-        headings=HEADINGS, runs=_runs, error=history.ERROR, looks=LOOKS,
-        figures=page.embedded([figure.as_dict() for figure in plots]), library=page.library() if plots else "",
-        style=style_text, drawing=drawing, policy=page.policy([drawing, get_plotlyjs()], [style_text, ""]),
-    )  # fmt: skip
-
-
-HEADINGS = ("contender", "group", "input", "machine", "runs", "newest", "last change of level")
-
-
-def row(line: Line) -> tuple[str, ...]:
-    """Return the texts of a line under HEADINGS."""
-    newest = line.newest
-    last = line.changes[-1] if line.changes else None
-    change = f"{history.changed(last.ratio)}, {last.after.when.date()}" if last else "none"
-    change = f"creeps since about {line.creep.since.when.date()}" if line.creep else change
-    return (
-        newest.title, newest.group, headlines.SHORT_INPUTS[newest.input], line.runs[-1].machine[:8], str(len(line.runs)),
-        notation.duration(newest.step_ns), change,
-    )  # fmt: skip
-
-
-def _runs(line: Line) -> Iterator[tuple[str, str, str, str]]:
-    """Yield day, run, version and time per step of each run of a line, the newest first."""
-    for run, point in reversed(list(zip(line.runs, line.points, strict=True))):
-        yield str(run.when.date()), run.name, point.version, notation.duration(point.step_ns)
+def figures_of(found: History) -> list[Figure]:
+    """Return a plot for each group, input, machine and method."""
+    return [_plot(place, lines, found) for place, lines in enumerate(_charts(found.lines))]
 
 
 def _charts(lines: Sequence[Line]) -> Iterator[list[Line]]:

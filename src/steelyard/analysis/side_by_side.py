@@ -5,28 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from steelyard.analysis import formatting, headlines
+from steelyard.analysis import formatting
 from steelyard.analysis.compare import FIELDS
 from steelyard.errors import UserError
-from steelyard.files import atomic
-from steelyard.report import page
-from steelyard.report.terms import TERMS, Glossary
 from steelyard.statistics import agreement
 from steelyard.wording import formatted
 from steelyard_worker.case import differences
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from steelyard.analysis.model import Comparison, Contender, View
 
-TEMPLATE = "machines.html.jinja"
-EXPLAINED = ("contender", "interval")
 NOTHING = "-"
 OWN = ("inputs",)
 """Fields of a case that are hashes of other fields."""
-NEVER = "Numbers of different machines are never divided by each other: every ratio is to the best contender of the same run."
 
 
 @dataclass(frozen=True)
@@ -51,14 +44,6 @@ class Table:
     rows: dict[str, list[Cell]]
     sentence: str
     differing: list[str]
-
-    @property
-    def texts(self) -> list[list[str]]:
-        """The rows as plain texts: the contender, then a text for each run."""
-        return [
-            [name, *(" ".join(filter(None, (each.value, each.interval, each.ratio))) for each in cells)]
-            for name, cells in self.rows.items()
-        ]
 
 
 @dataclass(frozen=True)
@@ -149,18 +134,3 @@ def _differing(columns: Sequence[Comparison]) -> list[str]:
 def _field(name: str) -> str:
     first, _, rest = name.partition(".")
     return " ".join(filter(None, (FIELDS.get(first, first), rest.replace(".", " "))))
-
-
-def write(found: SideBySide, path: Path) -> Path:
-    """Write the page of runs side by side; returns its path. UserError: it cannot be written."""
-    style_text = page.read("style.css")
-    terms = Glossary({name: TERMS[name] for name in EXPLAINED})
-    text = page.environment(terms).get_template(TEMPLATE).render(
-        found=found, terms=terms.texts, never=NEVER, style=style_text, policy=page.policy([], [style_text]),
-        inputs=headlines.SHORT_INPUTS,
-    )  # fmt: skip
-    try:
-        atomic.write_text(path, text)
-    except OSError as error:
-        raise UserError(f"The page {path} cannot be written ({error.strerror}). Name another with --output.") from None
-    return path
