@@ -23,6 +23,7 @@ ORDER = (
     "profiles",
     "analysis",
     "report",
+    "exports",
     "console",
     "environments",
     "inputs",
@@ -45,6 +46,8 @@ def allowed(name: str) -> set[str]:
     """Return the packages that a package may import."""
     if name in ("analysis", "report"):
         return RECORDED | {name}
+    if name == "exports":
+        return RECORDED | {"report", name}
     return set(ORDER[: ORDER.index(name) + 1])
 
 
