@@ -20,7 +20,7 @@ from steelyard.host.counters import CpuTimes, Sample
 from steelyard.host.noise import is_unusual
 from steelyard.measure.rounds import MOST_ATTEMPTS
 from steelyard.results.events import Block
-from steelyard.results.standstill import standstill, stillness
+from steelyard.results.standstill import standstill, stillness, withheld_ns
 from steelyard.results.trials import Trial
 from steelyard_worker.case import Case, Optimizer, Settings
 from steelyard_worker.protocol import Data, Job, Schedule
@@ -81,7 +81,7 @@ def simulated(bursts: float, share: float, rule: Rule, runs: int = RUNS) -> Outc
 
 def by_machine(trial: Trial, samples: list[Sample]) -> float:
     """Return how severe a standstill is by the rule."""
-    disturbance = standstill(trial, samples)
+    disturbance = standstill(replace(trial, withheld_ns=withheld_ns(trial, samples)))
     return disturbance.severity if disturbance else 0.0
 
 

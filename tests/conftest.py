@@ -34,6 +34,8 @@ LONGEST = (
     "cluster/test_cluster_runs.py",
     "cluster/test_strategies_over_nodes.py",
     "report/test_untrusted_files.py",
+    "report/test_studies.py",
+    "cluster/test_node_faults.py",
     "cluster/",
     "end_to_end/",
 )

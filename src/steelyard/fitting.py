@@ -5,7 +5,7 @@ from pathlib import Path
 
 from steelyard import environments, host
 from steelyard.catalog import workloads
-from steelyard.certificates import gate
+from steelyard.certificates import capacity
 from steelyard.certificates.processes import PROCESSES_AT_ONCE
 from steelyard.errors import UserError, named
 from steelyard.inputs import case_inputs
@@ -109,7 +109,7 @@ def leaves_half_of_memory(plan: RunPlan) -> bool:
     """
     largest = max(
         (
-            gate.needed_bytes(
+            capacity.needed_bytes(
                 replace(each.case, settings=replace(each.case.settings, precision="float64")),
                 workloads.described(Path(plan.workload_folders[each.case.workload]), each.case.sizes),
             )

@@ -16,7 +16,7 @@ from steelyard.cluster import place as cluster
 from steelyard.cluster.nodes import Choice
 from steelyard.console import Screen
 from steelyard.environments import setup
-from steelyard.environments.arriving import already
+from steelyard.environments.pending import already
 from steelyard.errors import UserError
 from steelyard.files import atomic
 from steelyard.host import Machine, exclusive

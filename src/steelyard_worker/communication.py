@@ -16,6 +16,7 @@ import numpy as np
 
 from steelyard_worker import batches, timing, traffic
 from steelyard_worker.protocol import Refusal
+from steelyard_worker.strategy_kinds import ASYNCHRONOUS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -98,7 +99,7 @@ def run(
     job: Job, network: Network, adapter: Adapter, build: Callable[[], CountingTrainer], events: EventWriter, ranks: Ranks
 ) -> None:  # fmt: skip
     """Measure what fits the kind of the strategy. `build` makes the trainer that counts updates."""
-    if job.spread and job.spread.kind == "asynchronous":
+    if job.spread and job.spread.kind == ASYNCHRONOUS:
         staleness(job, adapter, build, events, ranks)
     else:
         all_reduce(job, network, adapter, events, ranks)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from steelyard_worker import batches, timing
+from steelyard_worker.frames import place_in
 from steelyard_worker.protocol import ERROR_KINDS, Refusal
 
 if TYPE_CHECKING:
@@ -73,7 +74,12 @@ def check(
         except Failed as failure:
             events.write("check", name=name, passed=False, message=str(failure))
         except Exception as error:  # any fault of an adapter fails the check in which it shows
-            events.write("check", name=name, passed=False, message=f"{type(error).__name__}: {error}")
+            events.write(
+                "check",
+                name=name,
+                passed=False,
+                message=f"{type(error).__name__}: {error}{place_in(error, job.adapter_folder)}",
+            )
         else:
             events.write("check", name=name, passed=True, message="")
 
@@ -87,7 +93,29 @@ def _checks(subject: Subject) -> dict[str, Callable[[Subject], None]]:
     }  # fmt: skip
     if subject.job.case.settings.deterministic:
         found["determinism"] = equal_runs_are_equal
-    return found
+    return found | {"read back": settings_are_read_back}  # last, because it changes the settings of the process
+
+
+def settings_are_read_back(subject: Subject) -> None:
+    """Two adapters of one process report the same threads and determinism: a framework has these once for all.
+
+    An adapter that returns what it was asked for reports two different values. Where a framework takes its settings only once,
+    the second adapter cannot be made, and nothing is shown.
+    """
+    given = subject.job.case.settings
+    other = replace(given, threads=given.threads + 1, deterministic=not given.deterministic)
+    try:
+        second = type(subject.adapter)(other)  # type: ignore[call-arg]  # the protocol says nothing of how adapters are made
+        reports = subject.adapter.applied(), second.applied()
+    except Exception:  # whatever it is, the framework did not take the settings
+        return
+    for name in ("threads", "deterministic"):
+        asked = getattr(given, name), getattr(other, name)
+        if tuple(each.get(name) for each in reports) == asked:
+            raise Failed(
+                f"applied() reports {name} = {asked[0]!r} of one adapter and {asked[1]!r} of another in the same process, as "
+                "was asked of each: the request is returned, not read back."
+            )
 
 
 def weights_are_loaded_exactly(subject: Subject) -> None:

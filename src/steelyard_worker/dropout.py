@@ -26,6 +26,22 @@ def built_as(value: str) -> Iterator[None]:
         _value.reset(token)
 
 
+def after_convolution(stage: int, number: int, count: int) -> float:
+    """Return the rate of dropout after a convolution of VGG with `conv_dropout`; 0: there is none.
+
+    stage, number: from 1; count: convolutions of the stage. Before a pool there is none, in the first stage it is 0.3 and later
+    0.4, as usual since Liu and Deng 2015, doi 10.1109/ACPR.2015.7486599. Certificates compare networks without dropout, so that
+    all frameworks take the rates from here.
+    """
+    if number == count:
+        return 0.0
+    return 0.3 if stage == 1 else 0.4
+
+
+# The rate after the last pool of such a network, and after dense layers.
+OF_FEATURES = 0.5
+
+
 def is_on() -> bool:
     """Return whether a network that is built now has dropout."""
     return _value.get() == ON

@@ -15,11 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from steelyard_worker import batches, certify, distances, placed, tensors
+from steelyard_worker import batches, certify, distances, job_kinds, placed, tensors
 from steelyard_worker.case import INFERENCE
 from steelyard_worker.network import STATISTICS
 from steelyard_worker.protocol import CHECKED_BATCHES, Refusal
-from steelyard_worker.strategy import OTHER_ALGORITHMS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -80,7 +79,7 @@ UNREADABLE = "the batches of this input pipeline cannot be read as arrays"
 
 def reason_against(job: Job, trainer: Any, ranks: Ranks) -> str:
     """Return why a process is not compared with its certificate at its end, as the end of a sentence; empty where it is."""
-    if job.kind != "measure":
+    if not job_kinds.of(job.kind).in_rounds:
         return "the process measures nothing for a verdict"
     if job.schedule.batch:
         return "the process has another batch size than the certificate"
@@ -88,7 +87,7 @@ def reason_against(job: Job, trainer: Any, ranks: Ranks) -> str:
         return "the process begins with the synthetic batch, the certificate with data"
     if job.case.task == INFERENCE:
         return ""
-    if ranks.spread and ranks.spread.kind in OTHER_ALGORITHMS:
+    if ranks.spread and ranks.spread.does.otherwise:
         return "the strategy computes something else on purpose"
     return "" if hasattr(trainer, "restart") else NO_RESTART
 

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from steelyard_worker import batches, end_check, evaluation, steady, tensors
+from steelyard_worker import batches, end_check, evaluation, job_kinds, steady, tensors
 from steelyard_worker.meters import Meters
-from steelyard_worker.protocol import Length, predictions_folder
+from steelyard_worker.protocol import NOT_SCORED, Length, predictions_folder
 from steelyard_worker.timing import ALONE, clock_of, monotonic, time_block
 
 if TYPE_CHECKING:
@@ -186,7 +186,7 @@ class Session:
 
         So one that left out, repeated or exchanged batches is noticed, in whichever rank.
         """
-        if job.kind != "measure":
+        if not job_kinds.of(job.kind).in_rounds:
             return
         self.ranks.announce((BATCHES, source))
         each = self._compare_together(feed, source, job)
@@ -363,7 +363,12 @@ class Session:
 
     def _evaluate_now(self, job: Job, epoch: int = 0) -> None:
         began = self.clock()
-        predictions, samples = evaluation.predictions(job, self.network, self.forward)
+        try:
+            predictions, samples = evaluation.predictions(job, self.network, self.forward)
+        except evaluation.WrongPredictions as wrong:
+            self.events.write("warning", name=NOT_SCORED, reason=str(wrong))
+            self.recorder.peaks.end("evaluation")
+            return
         elapsed_ns = self.clock() - began
         tensors.write(predictions_folder(Path(job.folder), epoch), predictions, {"steps": self.recorder.steps})
         self.events.write("evaluated", steps=self.recorder.steps, elapsed_ns=elapsed_ns, samples=samples, epoch=epoch)

@@ -27,7 +27,7 @@ _as_text = json.dumps
 VERSION = 2
 
 # Incremented by every change that can change a measured number; listed in the changelog under "Measurement".
-METHOD = 16
+METHOD = 17
 
 EVENTS = "events.jsonl"
 # One value per step, in order: the monotonic clock when the call of the step returned (ns), and the loss.
@@ -36,6 +36,8 @@ LOSSES = "losses.f32"
 LOG = "output.log"
 # The event in which the launcher writes down what it saw of a process, after the last event of the process itself.
 WATCHED = "watched"
+# The event in which the orchestrator writes down, after the round, for how long others kept the process from computing.
+WITHHELD = "withheld"
 # Where each thread of a process was when it was asked for it.
 PLACE = "place.txt"
 # Folder of the record of another rank than the first, inside the trial's.
@@ -49,6 +51,8 @@ CERTIFIED_BEGINS = "steelyard: certified computation begins"
 # Tensors folder: the predictions on the test split as small arrays (samples, ...); the metric scores them. Where every epoch is
 # evaluated, those of epoch n are in its subfolder `epoch<n>`.
 PREDICTIONS = "predictions"
+# Name of the warning that the predictions could not be made, or not be scored.
+NOT_SCORED = "not-scored"
 # First batches of an inference whose outputs are compared with those of the certificate.
 CHECKED_BATCHES = 5
 # How prepared text was split into word pieces. Copied into the trial, so that predictions can be read without the data.
@@ -72,6 +76,9 @@ class Refusal(Exception):
         super().__init__(message)
         self.kind = kind
 
+
+# What an adapter reports as `deterministic` whose framework computes deterministically whatever is asked of it.
+ALWAYS = "always"
 
 # Added to the message that a framework has no native implementation of an update rule.
 WRITTEN_OUT = "Use --optimizer-implementation reference to run the canonical formula instead."
@@ -177,10 +184,7 @@ class Certify:
 class Job:
     """The job of one process, which runs one case once. Paths are absolute.
 
-    kind: "measure", "probe" (the same, to find out whether a batch fits), "search" (the same, to choose settings), "certify",
-    "rule" (train a few tensors with given gradients), "contract" (check the adapter), "export" (write the network as files for
-    another runtime), "profile" (steps under the framework's own profiler), "graph" (count the operations of a step's graph),
-    "communication" (an exchange between ranks by itself) or "settings" (only read the settings back).
+    kind: one of `job_kinds.KINDS`.
     round: 0 outside the rounds. attempt: a disturbed round is repeated under the next number.
     rates: tensors folder with the learning rate of every step, `rates` float32 (steps,); the last one stays for further steps.
     Empty: the rate of the update rule is constant.

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, Any]
 
-KIND = "rule"
 STEPS = 200
 # The rule is checked with its own constants, and once more with a learning rate and a weight decay that show in every step: a
 # usual weight decay at a usual rate changes a weight by less than its rounding.

@@ -7,39 +7,24 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from steelyard_worker import strategy_kinds
+from steelyard_worker.strategy_kinds import ALONE
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from steelyard_worker.strategy_kinds import StrategyKind
 
 # One process without any exchange. Written `single:1`, its process may use only as many cores as it has threads.
 SINGLE = "single"
 PINNED = f"{SINGLE}:1"
-
-# What a strategy does, in words that hold in every framework.
-KINDS = {
-    "devices": "data parallel in one process: every device computes a share of the batch, gradients are averaged",
-    "processes": "data parallel in several processes: every rank computes a share of the batch, gradients are averaged",
-    "sharded": "as processes, with weights and optimizer state divided among the ranks",
-    "server": "synchronous parameter server: ranks send gradients to server processes, which update the weights",
-    "asynchronous": "asynchronous parameter server: every gradient is applied when it arrives, nothing waits",
-    "library": "data parallel by a library beside the framework",
-    "model": "model parallel: the network is cut in two or more, each part on a device of its own",
-    "pipeline": "model parallel with micro-batches, so that the parts compute at the same time",
-    "local": "local updates: every rank trains alone, and the weights are averaged every few steps",
-    "alone": "ranks that exchange nothing: what the same computation takes without communication",
-}
-# The kinds that do not compute what one process computes, whatever the network, and what they compute.
-OTHER_ALGORITHMS = {
-    "asynchronous": "gradients are computed from weights that other ranks have changed in the meantime",
-    "local": "weights are averaged every few steps, so ranks drift apart in between",
-    "alone": "the ranks exchange nothing, and train on their shares at a rate so small that no weight moves",
-}
 
 
 @dataclass(frozen=True)
 class Spread:
     """One strategy of a framework, as `[strategies.NAME]` of its `framework.toml` describes it.
 
-    kind: one of KINDS. help: the framework's own interface that does it.
+    kind: one of `strategy_kinds.KINDS`. help: the framework's own interface that does it.
     launcher: empty: one process drives all devices. "ranks", or "ranks+ROLE+...": steelyard starts a process for each rank, and
     one for each role, such as a server. Otherwise the command line of the framework's own launcher, in which {python}, {bin},
     {ranks}, {port} and {folder} are replaced, and {hosts}, {host}, {per_host} and {address}: how many hosts there are, the number
@@ -73,6 +58,11 @@ class Spread:
     across_hosts: str = ""
 
     @property
+    def does(self) -> StrategyKind:
+        """What holds for strategies of this kind."""
+        return strategy_kinds.of(self.kind)
+
+    @property
     def several_processes(self) -> bool:
         """Whether every rank is a process of its own."""
         return bool(self.launcher)
@@ -91,7 +81,6 @@ RATE_UNITS = {"kbit": 1e3, "mbit": 1e6, "gbit": 1e9}
 NODES = re.compile(r"(\d+)nodes")
 
 OWN_LAUNCHER = "ranks"
-ALONE = "alone"
 # Ranks that train alone multiply their learning rates by this. They are a yardstick of time, and a share alone could diverge at
 # the rate of a whole batch; computing with values that are not finite takes another time. Compilers could leave out an update
 # with a rate of zero. The weights move by less than their rounding.
@@ -128,7 +117,7 @@ def nodes_of(strategy: str) -> int:
 
 def divisor_of(strategy: str, knobs: Mapping[str, Any], kind: str) -> int:
     """Return the number that a batch must be a multiple of, with a strategy of this kind: its parts, and its micro-batches."""
-    micro = knobs.get(MICRO_BATCHES, 1) if kind == "pipeline" else 1
+    micro = knobs.get(MICRO_BATCHES, 1) if strategy_kinds.of(kind).in_micro_batches else 1
     return math.lcm(parts_of(strategy), micro)
 
 

@@ -11,23 +11,23 @@ import signal
 import sys
 import traceback
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from steelyard_worker import imported, launcher, memory, protocol, timing, untouched, variables
-from steelyard_worker.case import INFERENCE
-from steelyard_worker.kept_settings import BUILT, END, KeptSettings
+from steelyard_worker import frames, imported, job_kinds, launcher, memory, protocol, timing, untouched, variables
+from steelyard_worker.job_kinds import CERTIFY, SETTINGS
+from steelyard_worker.kept_settings import BUILT, KeptSettings
+from steelyard_worker.phases import Phase
 from steelyard_worker.protocol import EVENTS, EventWriter, Job, Refusal
 from steelyard_worker.ranks import Lost
-from steelyard_worker.strategy import ALONE, ALONE_RATE, without_hosts
+from steelyard_worker.strategy import ALONE_RATE, without_hosts
+from steelyard_worker.strategy_kinds import ALONE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from steelyard_worker.case import Optimizer
     from steelyard_worker.frameworks.base import Adapter
-    from steelyard_worker.network import Network
     from steelyard_worker.ranks import Ranks
 
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
@@ -35,9 +35,6 @@ EXIT_REFUSED = 3
 EXIT_CRASHED = 4
 EXIT_DISK_FULL = 5
 EXIT_STOPPED = 6
-# Jobs whose results are all in their folder when `done` is written. Profilers, exporters and graph dumps may still write at the
-# end of the process; so may loader processes and ranks, which share memory and connections.
-ENDS_AT_ONCE = ("settings", "certify", "measure", "probe", "rule", "search")
 
 
 def main(line: str) -> int:
@@ -68,7 +65,7 @@ def main(line: str) -> int:
         traceback.print_exc()
         if isinstance(error, Refusal) and error.kind == untouched.KIND:
             _withdraw(job)
-        return _record(events, error)
+        return _record(events, error, job.adapter_folder)
     return 0
 
 
@@ -84,10 +81,10 @@ def end(code: int, line: str) -> None:
     """End the process of a job, given as JSON, with the exit code of `main`.
 
     A single process that has recorded everything ends at once. Frameworks need up to a second to take themselves apart, and the
-    next process must wait for it.
+    next process must wait for it. Loader processes and ranks, which share memory and connections, may still write.
     """
     job = protocol.from_line(line) if code == 0 else None
-    if job and job.kind in ENDS_AT_ONCE and job.spread is None and not job.case.loader_workers:
+    if job and job_kinds.of(job.kind).ends_at_once and job.spread is None and not job.case.loader_workers:
         for stream in (sys.stdout, sys.stderr):
             stream.flush()
         _flush_libraries()
@@ -153,15 +150,18 @@ def _pin(job: Job, own: Ranks, events: EventWriter) -> None:
     os.sched_setaffinity(0, {cores[place % len(cores)] for place in range(first, first + needed)})
 
 
-def _record(events: EventWriter, error: Exception) -> int:
+def _record(events: EventWriter, error: Exception, adapter_folder: str) -> int:
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         return EXIT_DISK_FULL
     if isinstance(error, Lost):  # the record of the other rank says why
         events.write("stopped", message=str(error))
         return EXIT_STOPPED
     kind, text = classify(error)
-    events.write("error", kind=kind, message=text)
-    return EXIT_REFUSED if isinstance(error, Refusal) else EXIT_CRASHED
+    if isinstance(error, Refusal):
+        events.write("error", kind=kind, message=text)
+        return EXIT_REFUSED
+    events.write("error", kind=kind, message=text + frames.place_in(error, adapter_folder))
+    return EXIT_CRASHED
 
 
 def classify(error: Exception) -> tuple[str, str]:
@@ -178,23 +178,25 @@ def classify(error: Exception) -> tuple[str, str]:
 
 
 def _run(job: Job, events: EventWriter, own: Ranks, watched: _Watched) -> None:
-    from steelyard_worker import certify, communication, contract, exchange, network, rules, tensors
+    from steelyard_worker import exchange, network
     from steelyard_worker.frameworks import base
 
+    if job.kind not in job_kinds.KINDS:
+        raise Refusal("unsupported", f"There is no kind of job '{job.kind}' in this version of steelyard.")
     events.write(
         "hello", python=platform.python_version(), pid=os.getpid(), executable=sys.executable, method=protocol.METHOD,
         worker_hash=job.worker_hash,
     )  # fmt: skip
     if job.schedule.batch:
         job = replace(job, case=replace(job.case, sizes=job.case.sizes | {"batch": job.schedule.batch}))
-    peaks = memory.Peaks(job.case.memory_limit if job.kind in ("measure", "probe") else 0)
-    with _Phase(events, "import", peaks):
+    peaks = memory.Peaks(job.case.memory_limit if job_kinds.of(job.kind).limited else 0)
+    with Phase(events, "import", peaks):
         adapter = base.load(job.case.framework, job.case.settings, job.adapter_folder, own)
     peaks.of_device(adapter)
-    with _Phase(events, "read-back", peaks) as read_back:
+    with Phase(events, "read-back", peaks) as read_back:
         kept = _check_applied(job, adapter, events)
         watched.begin()
-    if job.kind == "settings":
+    if job.kind == SETTINGS:
         return
     # Reading the settings back may build and trace probes. Users do not pay for that, so it is no part of the start-up time.
     job = replace(job, spawned_ns=job.spawned_ns + read_back.elapsed_ns if job.spawned_ns else 0)
@@ -229,62 +231,9 @@ def _run(job: Job, events: EventWriter, own: Ranks, watched: _Watched) -> None:
         kept.check(BUILT)
         return built
 
-    infers = job.case.task == INFERENCE
-    build: Any = build_predictor if infers else build_trainer
-    if job.kind == "communication":
-        counting = partial(build_trainer, tensors.read(Path(job.weights)), method="counting_trainer")
-        communication.run(job, described, adapter, counting, events, own)
-        return
-    if job.kind == "contract":
-        initial = tensors.read(Path(job.weights))
-        contract.check(
-            job, described, adapter, initial, lambda optimizer: build_trainer(initial, optimizer),
-            lambda: build_predictor(initial), events,
-        )  # fmt: skip
-        return
-    if job.kind == "export":
-        exchange.export(job, described, tensors.read(Path(job.weights)), adapter, build, events)
-        return
-    if job.kind == rules.KIND:
-        rules.dump(job, tensors.read(Path(job.weights)), build_trainer, events)
-        return
-    if job.kind == "certify":
-        print(protocol.CERTIFIED_BEGINS, flush=True)
-        certify.dump(job, described, tensors.read(Path(job.weights)), build, events, own)
-        kept.check(END)
-        return
-    try:
-        built = _measure(job, described, adapter, build, events, peaks, own)
-    finally:  # a process that ran out of memory says how much it used until then
-        events.write(
-            "memory", peak_resident_bytes=peaks.resident_bytes, peak_device_bytes=peaks.device_bytes, phases=peaks.records()
-        )  # fmt: skip
-    kept.check(END)
-    if job.compared:
-        exchange.compare(job, built, events)
+    from steelyard_worker.work import Work, run_kind
 
-
-def _measure(
-    job: Job, described: Network, adapter: Adapter, build: Any, events: EventWriter, peaks: memory.Peaks, own: Ranks
-) -> Any:  # fmt: skip
-    """Build the network, follow the schedule, and return what was built."""
-    from steelyard_worker import inference, measure, tensors
-
-    with _Phase(events, "build", peaks):
-        built = build(tensors.read(Path(job.weights)))  # not stored in a variable: mapped files count as memory used
-    recorder = timing.Recorder(Path(job.folder), events, peaks, own)
-    run: Any = inference.measure_inference if job.case.task == INFERENCE else partial(measure.measure, ranks=own)
-    if job.kind == "profile":
-        from steelyard_worker import profiling
-
-        run = partial(profiling.profile, ranks=own)
-    if job.kind == "graph":
-        from steelyard_worker import graphs
-
-        run = graphs.count
-    run(job, described, adapter, built, events, recorder)
-    recorder.close()
-    return built
+    run_kind(Work(job, described, adapter, events, own, peaks, kept, build_trainer, build_predictor))
 
 
 def _check_applied(job: Job, adapter: Adapter, events: EventWriter) -> KeptSettings:
@@ -294,7 +243,7 @@ def _check_applied(job: Job, adapter: Adapter, events: EventWriter) -> KeptSetti
     """
     applied = adapter.applied()
     # A certificate's float64 runs are only compared with others; settings of float32 products do not reach them.
-    watched = job.kind != "certify" or job.case.settings.precision != "float64"
+    watched = job.kind != CERTIFY or job.case.settings.precision != "float64"
     kept = KeptSettings(adapter, events, job.case.workload if watched else "")
     events.write(
         "applied", applied=applied, libraries=adapter.libraries(), variables=variables.deciding(os.environ),
@@ -311,6 +260,8 @@ def _check_applied(job: Job, adapter: Adapter, events: EventWriter) -> KeptSetti
     if job.spread:
         requested["strategy"] = without_hosts(job.case.strategy)
     for name, value in requested.items():
+        if name == "deterministic" and applied.get(name) == protocol.ALWAYS:
+            continue
         if applied.get(name, "nothing") != value:
             raise Refusal(
                 "setting", f"{name} was set to {value!r}, but {job.case.framework} reports {applied.get(name)!r}."
@@ -339,7 +290,7 @@ class _Watched:
     def begin(self) -> None:
         """Look at the process as it is before an implementation is loaded."""
         # Loaded here, because what is loaded later could be made of replaced parts.
-        from steelyard_worker import inference, measure, profiling  # noqa: F401
+        from steelyard_worker import work  # noqa: F401
 
         self._environment, self._known = imported.environment(), untouched.known()
 
@@ -347,23 +298,3 @@ class _Watched:
         """Record what was imported; Refusal: something was replaced."""
         untouched.check(self._known)
         imported.report(job, self._environment, events)
-
-
-class _Phase:
-    """Record how long a named phase took, and its peak memory."""
-
-    def __init__(self, events: EventWriter, name: str, peaks: memory.Peaks) -> None:
-        self._events, self._name, self._peaks = events, name, peaks
-        self.elapsed_ns = 0
-
-    def __enter__(self) -> _Phase:
-
-        self._began = timing.monotonic()
-        return self
-
-    def __exit__(self, kind: object, *_: object) -> None:
-
-        self.elapsed_ns = timing.monotonic() - self._began
-        if kind is None:
-            self._events.write("phase", name=self._name, elapsed_ns=self.elapsed_ns)
-            self._peaks.end(self._name)

@@ -118,11 +118,20 @@ def test_a_mistake_is_refused_with_file_line_and_key(
 
 @pytest.mark.parametrize(
     ("name", "sentence"),
-    [("fake", "a framework named 'fake' is built in already"), ("my-own", "'my-own' cannot name a framework")],
+    [
+        ("fake", "a framework named 'fake' is built in already"),
+        *((name, f"'{name}' cannot name a framework") for name in ("-own", "my.own", "My-own", "2own")),
+    ],
 )
-def test_a_name_that_is_taken_or_no_identifier_is_refused(name: str, sentence: str, tmp_path: Path) -> None:
+def test_a_name_that_is_taken_or_does_not_fit_is_refused(name: str, sentence: str, tmp_path: Path) -> None:
     with pytest.raises(UserError, match=re.escape(sentence)):
         frameworks.use([written(tmp_path, name=name)])
+
+
+@pytest.mark.parametrize("name", ["my-own", "my_own", "own-2"])
+def test_hyphens_and_underscores_are_parts_of_a_name(name: str, tmp_path: Path) -> None:
+    frameworks.use([written(tmp_path, name=name)])
+    assert frameworks.framework(name).user_folder
 
 
 def test_two_folders_with_the_same_name_are_refused(tmp_path: Path) -> None:

@@ -30,6 +30,29 @@ def test_files_are_written_only_for_the_requested_frameworks(tmp_path: Path) -> 
     assert len(scaffold.default_frameworks()) == 2
 
 
+@pytest.mark.parametrize("like", ["bert", "gnmt", "resnet18", "vit", "gpt"])
+def test_a_workload_begins_as_a_copy_of_another(like: str, tmp_path: Path) -> None:
+    folder = scaffold.copy("mine", tmp_path, like, [], [])
+    found = workloads.find((tmp_path,))["mine"]
+    model = {**workloads.find(scaffold.examples()), **workloads.find()}[like]
+    assert (found.folder, found.title, found.presets) == (folder, model.title, model.presets)
+    assert (folder / "network.py").read_bytes() == (model.folder / "network.py").read_bytes()
+    implemented = [name for name in frameworks.contenders() if model.implemented_by(name)]
+    assert [name for name in frameworks.contenders() if found.implemented_by(name)] == implemented != []
+
+
+def test_a_copy_has_the_files_of_the_requested_frameworks(tmp_path: Path) -> None:
+    folder = scaffold.copy("mine", tmp_path, "resnet18", [], ["jax"])
+    assert {path.name for path in folder.iterdir()} == {"spec.toml", "network.py", "jax.py"}
+    copied = scaffold.copy("again", tmp_path, "mine", [str(tmp_path)], [])
+    assert {path.name for path in copied.iterdir()} == {"spec.toml", "network.py", "jax.py"}
+    with pytest.raises(UserError, match=r"The workload 'vit' has no tensorflow\.py to copy"):
+        scaffold.copy("third", tmp_path, "vit", [], ["tensorflow"])
+    with pytest.raises(UserError, match=r"There is no workload 'resnt18' to copy. Did you mean 'resnet18'"):
+        scaffold.copy("third", tmp_path, "resnt18", [], [])
+    assert not (tmp_path / "third").exists()
+
+
 def test_a_folder_that_is_not_empty_is_not_changed(tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "notes").write_text("my notes")

@@ -12,7 +12,8 @@ from steelyard.catalog.frameworks import BUILT_IN
 from steelyard.catalog.strategies import STILL_SO
 from steelyard.errors import UserError
 from steelyard_worker.case import Settings
-from steelyard_worker.strategy import KINDS, OTHER_ALGORITHMS, SPREAD_ALONE, Spread
+from steelyard_worker.strategy import SPREAD_ALONE, Spread
+from steelyard_worker.strategy_kinds import KINDS
 
 COPIES = '[strategies.copies]\nkind = "processes"\nhelp = "x"\nlauncher = "ranks"\n'
 
@@ -81,9 +82,9 @@ class Worded(Plain):
     mean_over = "words"
 
 
-@pytest.mark.parametrize("kind", OTHER_ALGORITHMS)
+@pytest.mark.parametrize("kind", ["asynchronous", "local", "alone"])
 def test_some_kinds_are_always_another_algorithm(kind: str) -> None:
-    assert strategies.otherwise(Spread(kind, ""), Plain()) == OTHER_ALGORITHMS[kind]  # type: ignore[arg-type]
+    assert strategies.otherwise(Spread(kind, ""), Plain()) == KINDS[kind].otherwise != ""  # type: ignore[arg-type]
 
 
 def test_statistics_of_shares_are_another_algorithm_where_there_are_any() -> None:
@@ -115,3 +116,18 @@ def test_ranks_exchange_where_they_are_processes_that_average_or_train_asynchron
     assert exchanging == {"processes", "sharded", "server", "asynchronous", "library", "local"}
     assert not strategies.exchanges(Spread("processes", "", launcher=""))
     assert not strategies.exchanges(None)
+
+
+def test_the_table_of_kinds_agrees_with_itself() -> None:
+    """A part that computes some layers holds some of the weights; who averages or is asynchronous sends tensors."""
+    assert all(does.divides for does in KINDS.values() if does.cuts)
+    assert all(does.connects for does in KINDS.values() if does.averages)
+    assert all(does.otherwise for does in KINDS.values() if not does.waits)
+    assert [kind for kind, does in KINDS.items() if does.in_micro_batches] == ["pipeline"]
+
+
+def test_nothing_is_said_of_a_kind_of_another_version() -> None:
+    unknown = Spread("entangled", "", "ranks").does
+    assert not any(
+        (unknown.waits, unknown.connects, unknown.averages, unknown.cuts, unknown.divides, unknown.otherwise)
+    )

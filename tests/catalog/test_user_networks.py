@@ -72,6 +72,10 @@ def test_every_network_crosses_as_data(name: str) -> None:
         drawing = {each for each in network_data.DRAWING if network_data.function(network, each)}
         found = network_data.from_text(network_data.to_text(network), lambda name: lambda *_: name)
         assert without_functions(found) == without_functions(network), preset
+        assert [bool(each) for each in (found.predictions, found.write)] == [
+            bool(network.predictions),
+            bool(network.write),
+        ]
         assert {each for each in network_data.DRAWING if network_data.function(found, each)} == drawing
         assert all(network_data.function(found, each)() == each for each in drawing)  # type: ignore[misc]
 

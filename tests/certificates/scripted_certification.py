@@ -15,7 +15,7 @@ from measure.scripted_session import Screen
 
 from steelyard.catalog import workloads
 from steelyard.environments import Environment
-from steelyard.environments.arriving import already
+from steelyard.environments.pending import already
 from steelyard.inputs.case_inputs import CaseInputs, recipe
 from steelyard.measure.session import Session
 from steelyard.plan import resolve
@@ -25,6 +25,7 @@ from steelyard_worker import protocol, tensors
 from steelyard_worker.protocol import Data
 
 if TYPE_CHECKING:
+    from steelyard.measure.launch import Watch
     from steelyard_worker.protocol import Job
 
 WORKLOADS = Path(__file__).parents[1] / "workloads"
@@ -57,7 +58,8 @@ class Scripted(Session):
     at_once: list[int] = field(default_factory=list)
     slow_s: list[float] = field(default_factory=list)
 
-    def run_aside(self, job: Job) -> Trial:
+    def run(self, job: Job, turn: Watch | None = None) -> Trial:
+        del turn
         self.started.append(job)
         self.running.append(job)
         self.at_once.append(len(self.running))

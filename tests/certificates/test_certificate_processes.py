@@ -14,7 +14,7 @@ import pytest
 from scripted_certification import WORKLOADS, Scripted, session
 
 from steelyard.catalog import frameworks
-from steelyard.certificates import certification, gate, processes
+from steelyard.certificates import capacity, certification, processes
 from steelyard.certificates.method import FULL_BATCH, FULL_SAMPLE, FULL_SIZE
 from steelyard.errors import ResumableError
 from steelyard.measure.processes import OUT_OF_MEMORY
@@ -194,7 +194,7 @@ def test_what_references_have_saved_is_deleted_before_the_next_processes_run(
 
 def leave(space: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the disk have this many bytes for certificates."""
-    monkeypatch.setattr(gate.shutil, "disk_usage", lambda _: SimpleNamespace(free=SPARE_BYTES + space))
+    monkeypatch.setattr(capacity.shutil, "disk_usage", lambda _: SimpleNamespace(free=SPARE_BYTES + space))
 
 
 def two_forms(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -272,7 +272,7 @@ def test_what_a_part_leaves_on_the_disk_makes_the_next_part_smaller(
         summaries = len(list(tmp_path.glob("cache/certificates/references/*/index.json")))
         return SimpleNamespace(free=SPARE_BYTES + references + candidate + (1 - summaries) * summary)
 
-    monkeypatch.setattr(gate.shutil, "disk_usage", usage)
+    monkeypatch.setattr(capacity.shutil, "disk_usage", usage)
     ran = watched(run)
     assert [name for name, _ in ran] == ["fake", "dummy", first, "fake", "dummy", second, third]
     assert ran[-1] == (third, set())

@@ -19,7 +19,7 @@ from steelyard.catalog import frameworks
 from steelyard.certificates import certification, record
 from steelyard.certificates.sources import digest
 from steelyard.environments import Environment, Failure
-from steelyard.environments.arriving import start
+from steelyard.environments.pending import start
 from steelyard.inputs.case_inputs import recipe
 from steelyard.results.durations import CERTIFICATES, ENVIRONMENTS
 from steelyard_worker import protocol
@@ -84,7 +84,7 @@ def test_certification_begins_with_the_environments_that_are_ready(tmp_path: Pat
 def test_waiting_for_an_environment_is_no_time_of_certificates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The second environment is ready a second after all else is done; the clock goes on only here."""
     run, done, ticks = with_one_reference(session(tmp_path / "run")), Event(), list[float]()
-    for module in ("steelyard.environments.arriving", "steelyard.results.durations"):
+    for module in ("steelyard.environments.pending", "steelyard.results.durations"):
         monkeypatch.setattr(f"{module}.time", SimpleNamespace(monotonic=lambda: sum(ticks)))
 
     def slow() -> Environment:

@@ -13,7 +13,7 @@ from scripted_certification import WORKLOADS, Scripted, environment, session
 from steelyard.catalog import frameworks
 from steelyard.certificates import certification
 from steelyard.environments import Failure
-from steelyard.environments.arriving import Arriving, already, start
+from steelyard.environments.pending import Arriving, already, start
 
 if TYPE_CHECKING:
     from pathlib import Path

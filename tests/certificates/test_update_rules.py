@@ -20,6 +20,7 @@ from steelyard.certificates.rule_judgement import judge_rule
 from steelyard.inputs import rates
 from steelyard_worker import network, rules, tensors
 from steelyard_worker.case import Case, Optimizer, RateSchedule, Settings
+from steelyard_worker.job_kinds import RULE
 from steelyard_worker.network import Network, Parameter
 from steelyard_worker.protocol import Data, Job
 
@@ -183,7 +184,7 @@ def with_rules(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, str
     plain = certification.write_dumps
 
     def write(job: Job, changed: Any) -> None:
-        if job.kind == rules.KIND:
+        if job.kind == RULE:
             scripted.write(job, mistakes.get(job.case.framework, ""))
         else:
             plain(job, changed)
@@ -202,7 +203,7 @@ def test_rules_of_a_framework_without_the_small_network_are_not_checked() -> Non
 
 
 def checks(run: certification.Scripted) -> list[Job]:
-    return [job for job in run.started if job.kind == rules.KIND]
+    return [job for job in run.started if job.kind == RULE]
 
 
 def test_a_certificate_says_that_its_rule_was_checked(tmp_path: Path, with_rules: dict[str, str]) -> None:
@@ -240,7 +241,7 @@ def test_a_check_whose_process_failed_certifies_nothing_and_is_made_again(
     tmp_path: Path, with_rules: dict[str, str]
 ) -> None:  # fmt: skip
     def failing(job: Job) -> Any:
-        return ("crash", "The script ends it.") if job.kind == rules.KIND and job.case.framework == "fake" else {}
+        return ("crash", "The script ends it.") if job.kind == RULE and job.case.framework == "fake" else {}
 
     run = certification.session(tmp_path / "run", failing)
     found, ids = certify(run), certification.ids(run)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -152,3 +153,13 @@ def test_an_error_far_above_that_of_bfloat16_is_not_called_a_lower_precision(err
     assert (causes.CAUSES["output"] in only) is not precision
     update = replace(first, kind="state")
     assert "A lower precision is not: " not in sentences.different_in_own_precision([update], "float32")
+
+
+def test_a_third_reference_that_cannot_be_compared_by_numbers_is_told_without_one() -> None:
+    sentence = sentences.third_reference("JAX 1", {"PyTorch 1": math.inf, "TensorFlow 1": 2.0})
+    assert "inf " not in sentence
+    assert "without bound from PyTorch 1 (other tensors, or infinite or undefined (NaN) values)" in sentence
+    assert "by 2.0 times the limit from TensorFlow 1" in sentence
+    assert sentence.endswith("So PyTorch 1 is probably wrong.")
+    neither = sentences.third_reference("JAX 1", {"PyTorch 1": math.inf, "TensorFlow 1": math.inf})
+    assert "probably wrong" not in neither

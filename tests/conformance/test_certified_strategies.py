@@ -15,6 +15,7 @@ from decides import Sources
 from steelyard.catalog import frameworks, strategies, workloads
 from steelyard.host import links
 from steelyard_worker.strategy import ALONE, parts_of
+from steelyard_worker.strategy_kinds import ASYNCHRONOUS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -101,7 +102,7 @@ def test_training_goes_on_after_the_statistics_of_all_ranks_were_averaged(name: 
     wanted = [
         f"{strategy}:2"
         for strategy, own in known.strategies.items()
-        if own.several_processes and own.kind in strategies.AVERAGING and not own.environment
+        if own.several_processes and own.does.averages and not own.environment
     ]
     found = measured(known, "resnet18:digits", wanted, "--protocol", "epochs:2", "--no-certify")
     assert found.keys() >= set(wanted)
@@ -194,10 +195,10 @@ def check_exchange(own: Spread | None, found: dict[str, Any] | None, gradients: 
         assert found["sent_bytes_per_step"] == [0, 0]
     else:
         assert sum(found["sent_bytes_per_step"]) > 0
-        if own.kind in strategies.AVERAGING:
+        if own.does.averages:
             assert max(found["sent_bytes_per_step"]) < MOST_SENT * gradients, "something is exchanged more than once"
-    assert bool(found["all_reduce"]) == (own.kind in strategies.AVERAGING), found["not_measured"]
-    assert bool(found["missed_updates"]) == (own.kind == strategies.ASYNCHRONOUS), found["not_measured"]
+    assert bool(found["all_reduce"]) == (own.does.averages), found["not_measured"]
+    assert bool(found["missed_updates"]) == (own.kind == ASYNCHRONOUS), found["not_measured"]
     if found["all_reduce"]:
         assert found["all_reduce"]["bytes"] == gradients
         assert min(found["all_reduce"]["sent_bytes"]) >= gradients

@@ -51,6 +51,16 @@ def test_the_example_is_certified(tmp_path: Path) -> None:
     assert [each["sentence"] for each in found.values() if not each["passed"]] == []
 
 
+@pytest.mark.decided(by=lambda: decided("text", "pytorch", "jax"))
+def test_the_example_on_text_is_certified_on_a_text_file(tmp_path: Path) -> None:
+    (tmp_path / "text").mkdir()
+    (tmp_path / "text" / "book.txt").write_text("A small text, line by line.\n" * 40, encoding="utf-8")
+    sizes = ("--set", "length=8,width=16,hidden=24,heads=2,vocabulary=20,batch=4", "--data", str(tmp_path / "text"))
+    found = certify(tmp_path / "runs", EXAMPLES, "-w", "gpt:text", *sizes, "-f", "pytorch", "-f", "jax")
+    assert len(found) == 2
+    assert [each["sentence"] for each in found.values() if not each["passed"]] == []
+
+
 @pytest.mark.decided(by=lambda: decided("message", "pytorch", "tensorflow", "jax"))
 def test_the_documented_error_message_is_the_reported_one(tmp_path: Path) -> None:
     folder = tmp_path / "own" / "vit"

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from steelyard.inputs.data.inventory import CHANGED, LEFT_OUT, shown
+from steelyard_worker.network import Input
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -86,6 +87,20 @@ def sound(rate: int = 16_000, form: str = "WAV", samples: int = 6_000, **written
     return content.getvalue()
 
 
+def array(values: Any) -> bytes:
+    """Return the content of an .npy file."""
+    content = io.BytesIO()
+    np.save(content, values, allow_pickle=True)
+    return content.getvalue()
+
+
+def archive(**values: Any) -> bytes:
+    """Return the content of an .npz file."""
+    content = io.BytesIO()
+    np.savez(content, **values)
+    return content.getvalue()
+
+
 def _whole_and_cut(contents: dict[str, bytes]) -> dict[str, bytes]:
     return contents | {f"{name}, cut": content[: len(content) * 2 // 3] for name, content in contents.items()}
 
@@ -105,7 +120,15 @@ TEXTS = {
     "doc": "<doc >\n\u7b2c\u4e00\u3002\n</doc>\n".encode(),
 }  # fmt: skip
 BATCHES = {"records": layouts.cifar_records(20, 3).tobytes(), "wrong label": bytes([200]) * 3073}
-CONTENTS = PICTURES | SOUNDS | TEXTS | BATCHES
+ARRAY_INPUT = Input("x", (2,), "int32", high=9)
+ARRAYS = _whole_and_cut({
+    "npy": array(np.arange(12).reshape(6, 2) % 9), "npz": archive(x=np.arange(8).reshape(4, 2)), "npz, other": archive(y=np.ones(3)),
+    "npz, both": archive(x=np.ones((3, 2), "i4"), y=np.ones(3)), "Fortran": array(np.ones((5, 2), "i8", order="F")),
+}) | {
+    "objects": array(np.array([[{}, {}]], dtype=object)), "floats": array(np.ones((4, 2))), "wide": array(np.ones((4, 3), "i4")),
+    "above": array(np.full((4, 2), 9)), "no rows": array(np.ones((0, 2), "i4")), "a number": array(np.int32(1)), "text": b"1 2\n3 4\n",
+}  # fmt: skip
+CONTENTS = PICTURES | SOUNDS | TEXTS | BATCHES | ARRAYS
 
 
 def entries(

@@ -11,16 +11,17 @@ from typing import TYPE_CHECKING, Any
 import hostile
 import official_layouts as layouts
 import pytest
-from hostile import PICTURES, SOUNDS, TEXTS, Entry
+from hostile import ARRAYS, PICTURES, SOUNDS, TEXTS, Entry
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from steelyard.errors import UserError
-from steelyard.inputs.data import DataRequest, inspect, inventory, prepare
+from steelyard.inputs.data import DataRequest, OwnCode, inspect, inventory, prepare
 from steelyard.inputs.data.articles import split_articles
 from steelyard.inputs.data.catalogue import find
 from steelyard.inputs.data.options import parse_options
 from steelyard.inputs.data.source import find_in_folder
+from steelyard.inputs.data.text_files import read_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -31,6 +32,7 @@ pytestmark = pytest.mark.skipif(
 
 EXAMPLES = settings(max_examples=40, deadline=None)
 SENTENCE = "a red house stands here ."
+SPLITS = ("train", "test")
 
 
 @pytest.fixture(autouse=True)
@@ -43,18 +45,27 @@ def folders(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
 
 
-def outcome(name: str, root: Path, options: dict[str, Any], drawn: list[Entry]) -> dict[str, Any] | None:
-    """Return the metadata of the prepared data, or None where the folder is refused by name; any other error passes through."""
+def outcome(
+    name: str, root: Path, options: dict[str, Any], drawn: list[Entry], code: OwnCode | None = None, splits: tuple[str, ...] = ()
+) -> dict[str, Any] | None:  # fmt: skip
+    """Return the metadata of the prepared data, or None where the folder is refused by name; any other error passes through.
+
+    `splits`: folders of the root that may be named in the place of what is in them, if that makes no sample.
+    """
     written = hostile.place(root, drawn)
-    request = DataRequest(name, root, options)
+    request = DataRequest(name, root, options, (hostile.ARRAY_INPUT,), code)
+
+    def check(error: UserError) -> None:
+        assert hostile.is_named(str(error), written) or any(f"{root / split}" in str(error) for split in splits), error
+
     try:
         inspect(request, 50)
     except UserError as error:
-        assert hostile.is_named(str(error), written), error
+        check(error)
     try:
         return prepare(request).meta
     except UserError as error:
-        assert hostile.is_named(str(error), written), error
+        check(error)
         return None
 
 
@@ -288,6 +299,71 @@ def _lines(path: Path) -> Iterator[str]:
     text = path.read_bytes().decode("utf-8-sig").replace("\r\n", "\n")
     joined = text.replace("<doc >\n", "").replace("\n</doc>", "")
     yield from ("".join(line.split()) for line in joined.split("\n") if line.strip())
+
+
+@given(
+    hostile.entries(
+        ("", "train/", "test/", "sub/"), (".npy", ".npz", ".txt", ""), ARRAYS, ("x.npy", "y.npy", "all.npz")
+    ),
+    st.booleans(),
+)
+@EXAMPLES
+def test_arrays(drawn: list[Entry], in_splits: bool):
+    with tempfile.TemporaryDirectory() as place:
+        root = Path(place) / "arrays"
+        places = [root / split for split in SPLITS] if in_splits else [root]
+        for folder in places:
+            folder.mkdir(parents=True)
+            (folder / "x.npy").write_bytes(ARRAYS["npy"])
+        if meta := outcome("arrays", root, {}, drawn, splits=SPLITS):
+            # no other file can hold the input: it would be held twice
+            assert meta["train_count"] + meta["test_count"] == 6 * len(places)
+            kept = [each for each in hostile.not_counted(root, meta) if each.endswith("/x.npy") or each == "x.npy"]
+            others = set(hostile.not_counted(root, meta)) - set(kept)
+            assert len(kept) == len(places)
+            assert all(each.endswith(".npz") or f"{root / each}" in hostile.counted(meta) for each in others), others
+
+
+@given(
+    hostile.entries(
+        ("", "train/", "test/", "sub/"), (".txt", ".TXT", ".md", ""), TEXTS, ("a.txt", "z.txt", "tokenizer.json")
+    ),
+    st.sampled_from([(), SPLITS]),
+)
+@EXAMPLES
+def test_running_text(drawn: list[Entry], splits: tuple[str, ...]):
+    with tempfile.TemporaryDirectory() as place:
+        root = Path(place) / "text"
+        for folder in [root / split for split in splits] or [root]:
+            folder.mkdir(parents=True)
+            (folder / "book.txt").write_text(f"{SENTENCE}\n" * 4, encoding="utf-8")
+        if meta := outcome("text", root, {"length": 1, "vocabulary": 64}, drawn, splits=SPLITS):
+            read = hostile.not_counted(root, meta)
+            assert all(each.endswith(".txt") for each in read)
+            # a sample for every character of each split but its last, whose target is missing
+            characters = sum(len(read_text(root / each)) for each in read)
+            assert meta["train_count"] + meta["test_count"] == characters - 2
+
+
+COUNTS_FILES = """
+import os
+
+def prepare(folder, sizes):
+    names = sorted(name for _, _, files in os.walk(folder) for name in files)
+    return {"x": [[number, len(names) % 9] for number in range(8)]}
+"""
+
+
+@given(hostile.entries(("", "sub/"), (".csv", ".txt", ""), TEXTS))
+@settings(max_examples=8, deadline=None)
+def test_what_code_reads(drawn: list[Entry]):
+    with tempfile.TemporaryDirectory() as place:
+        root, mine = Path(place) / "data", Path(place) / "mine"
+        root.mkdir()
+        mine.mkdir()
+        (mine / "data.py").write_text(COUNTS_FILES)
+        if meta := outcome("own", root, {}, drawn, OwnCode(mine, {}, root)):
+            assert meta["train_count"] + meta["test_count"] == 8
 
 
 @given(st.lists(st.lists(st.integers(0, 90_000), max_size=3), min_size=1, max_size=6))

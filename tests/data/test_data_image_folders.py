@@ -19,11 +19,13 @@ from PIL import Image
 from steelyard.errors import UserError
 from steelyard.inputs.data import DataRequest, Prepared, image_folders, preparation, prepare, transforms
 from steelyard.inputs.data.catalogue import find
+from steelyard.inputs.data.options import ImageOptions
 from steelyard.inputs.data.transforms import random_crop_box, scaled_size
 from steelyard_worker.tensors import read
 
 CLASSES = ("n02000000", "n01000000", "n03000000")
 OPTIONS: dict[str, Any] = {"resize": 20, "crop": 16}
+SHIFT = {"colour_shift": 1.0}
 
 
 def photograph(number: int, width: int = 30, height: int = 24, mode: str = "RGB") -> Image.Image:
@@ -142,6 +144,40 @@ def test_augmentation_depends_only_on_seed_and_image_and_spares_test_images(tmp_
     assert len(of_part) == 6
     for place, image in of_part.items():
         np.testing.assert_array_equal(image, whole[place])
+
+
+def test_colours_are_shifted_once_as_a_whole_and_in_training_images_alone(tmp_path: Path):
+    write_folders(tmp_path, ending="png")
+    plain, shifted, again, cropped = (
+        arrays(prepare(DataRequest("imagenet", tmp_path, {**OPTIONS, **more})))
+        for more in ({}, SHIFT, {**SHIFT, "test_limit": 5}, {**SHIFT, "augment": True})
+    )
+    np.testing.assert_array_equal(in_order(plain, "test"), in_order(shifted, "test"))
+    np.testing.assert_array_equal(in_order(shifted, "train"), in_order(again, "train"))
+    assert (in_order(cropped, "train") != in_order(shifted, "train")).any((1, 2, 3)).mean() > 0.9
+    moved = in_order(shifted, "train").astype(int) - in_order(plain, "train")
+    inside = (in_order(shifted, "train") % 255 != 0) & (in_order(plain, "train") % 255 != 0)
+    amounts = [
+        [set(image[channel][seen[channel]].tolist()) for channel in range(3)]
+        for image, seen in zip(moved, inside, strict=True)
+    ]
+    # One shift for a channel of an image, but for pixels that reach an end of the scale; another in every image.
+    assert all(len(each) <= 1 for channels in amounts for each in channels)
+    assert len({str(channels) for channels in amounts}) > 0.8 * len(amounts)
+
+
+def test_colours_move_along_the_principal_components():
+    """By hand: 255 * 0.1 * 0.2175 = 5.55 along the first component, nearly grey; the second parts red and blue."""
+    grey = np.full((1, 1, 3), 100, np.uint8)
+    assert transforms.shifted(grey, np.array([0.1, 0, 0])).ravel().tolist() == [97, 97, 97]
+    assert transforms.shifted(grey, np.array([0, 1.0, 0])).ravel().tolist() == [103, 100, 97]
+    assert transforms.shifted(grey, np.array([-90.0, 0, 0])).ravel().tolist() == [255, 255, 255]
+
+
+def test_data_that_was_prepared_before_there_were_shifts_of_colours_stays_known():
+    options = ImageOptions(resize=256, crop=224)
+    assert "colour_shift" not in options.key
+    assert dataclasses.replace(options, colour_shift=0.1).key == {**options.key, "colour_shift": 0.1}
 
 
 def test_half_of_the_augmented_images_are_mirrored(tmp_path: Path):
@@ -273,6 +309,8 @@ def test_a_full_disk_is_reported_before_any_image_is_decoded(tmp_path: Path, mon
     ("imagenet", {}, "crop must be at least 1"),
     ("imagenet", {"resize": 100, "crop": 224}, "resize, the short side, must not be below crop"),
     ("imagenet", {"resize": 256, "crop": 224, "pad_to": 300}, "pad_to is for images of one size"),
+    ("imagenet", {"resize": 256, "crop": 224, "colour_shift": 1.5}, "colour_shift must be from 0 to 1."),
+    ("mnist-5k", {"colour_shift": 0.1}, "colour_shift is for images of three colours."),
     ("imagenet", {"resize": 256, "crop": 224, "augment": 1}, "augment = 1; use a value of the same type as False"),
     ("cifar10", {"crop": 24}, "crop is for images of different sizes; these are all 32x32"),
     ("cifar10", {"resize": -1}, "must be at least 0"),

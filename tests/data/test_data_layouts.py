@@ -18,7 +18,8 @@ from PIL import Image
 from steelyard.cli.main import main
 from steelyard.errors import UserError
 from steelyard.inputs import data
-from steelyard.inputs.data import DataRequest, list_data, prepare
+from steelyard.inputs.data import DataRequest, DataSet, OwnCode, list_data, prepare
+from steelyard_worker.network import Input
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,8 +28,14 @@ if TYPE_CHECKING:
 OPTIONS: dict[str, dict[str, Any]] = {
     "image": {}, "text": {"vocabulary": 20, "length": 8}, "pairs": {"vocabulary": 60},
     "speech": {"frames": 200}, "clips": {"frames": 200, "mels": 16},
-    "language": {"vocabulary": 100, "length": 16, "masked": 2},
+    "language": {"vocabulary": 100, "length": 16, "masked": 2}, "arrays": {}, "running": {"length": 2, "vocabulary": 20}, "code": {},
 }  # fmt: skip
+INPUTS = (Input("1", (2,), "int32", 9),)  # the name of the first file that is made
+ROWS = (Input("row", (2,), "int32", 9),)  # what the code makes
+CODE = """
+def prepare(folder, sizes):
+    return {"row": [[number, len(list(folder.iterdir()))] for number in range(5)]}
+"""
 SENTENCE = "a red house stands here ."
 WIKI = "".join(f" = Title {n} = \n \n {SENTENCE} {SENTENCE} \n" for n in range(40))
 
@@ -36,6 +43,11 @@ WIKI = "".join(f" = Title {n} = \n \n {SENTENCE} {SENTENCE} \n" for n in range(4
 def _sound(rate: int) -> Callable[[Path], None]:
     noise = 0.1 * np.random.default_rng(1).standard_normal(rate // 4)
     return lambda path: soundfile.write(path, noise, rate)
+
+
+def _array(path: Path) -> None:
+    rows = np.arange(8).reshape(4, 2)
+    np.savez(path, **{INPUTS[0].name: rows}) if path.suffix == ".npz" else np.save(path, rows)
 
 
 def _photograph(path: Path) -> None:
@@ -84,12 +96,23 @@ WRITERS: list[tuple[str, str, Callable[[Path], Any]]] = [
     (r"\.txt$", "one article per line", _text(f"{SENTENCE}。{SENTENCE}。\n" * 40)),
     (r"imdb\.npz$", "NumPy archive", lambda path: layouts.write_ranks(path, [[1, 2], [3]], [[1], [2]])),
     (r"\.csv\.gz$", "gzip of a table: 784 pixel values and the label", layouts.write_digits),
+    (r"\.np[yz]$", r"an array \(samples|NumPy archive with an array", _array), (r"\.txt$", "text in UTF-8", _text(f"{SENTENCE}\n" * 9)),
+    (r"^\d$", "whatever `prepare", _text("1")),
     (r"\.csv$", "CSV with the columns text,label,source", _reviews),
 ]  # fmt: skip
 
 
 def _writer(path: str, stated: str) -> Callable[[Path], Any]:
     return next(write for ending, words, write in WRITERS if re.search(ending, path) and re.search(words, stated))
+
+
+def request_of(known: DataSet, folder: Path, mine: Path) -> DataRequest:
+    """Return a request for data that was made as listed; `mine`: a folder of code, for data that code makes."""
+    options = OPTIONS[known.form] | ({"resize": 20, "crop": 16} if len(known.shape) == 1 else {})
+    mine.mkdir(exist_ok=True)
+    (mine / "data.py").write_text(CODE)
+    inputs = ROWS if known.form == "code" else INPUTS
+    return DataRequest(known.name, folder, options, inputs, OwnCode(mine, {}, folder))
 
 
 def listed(name: str, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
@@ -147,11 +170,12 @@ def test_a_folder_made_as_the_listing_says_is_read_in_every_layout(
 ) -> None:
     row, known = listed(name, capsys), data.find(name)
     assert row["layouts"]
-    options = OPTIONS[known.form] | ({"resize": 20, "crop": 16} if len(known.shape) == 1 else {})
     for number, layout in enumerate(row["layouts"]):
         folder = tmp_path / str(number)
         make_as_listed(folder, layout)
-        request = DataRequest(name, folder, options)
+        # a single file of one's own is named itself: its folder has the layout of several
+        is_named = known.form in ("arrays", "running") and not layout["files"]
+        request = request_of(known, folder / layout["path"] if is_named else folder, tmp_path / "mine")
         data.check(request)
         prepared = prepare(request)
         assert prepared.meta["layout"] == layout["layout"]
@@ -182,9 +206,9 @@ def test_every_example_has_the_form_of_its_path_and_is_among_the_files_that_are_
                     assert re.search(resolved.files, part.example), part
 
 
-def test_only_a_list_of_data_takes_a_name(capsys: pytest.CaptureFixture[str]) -> None:
+def test_only_lists_of_data_and_presets_take_a_name(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["list", "studies", "first-look"]) == 2
-    assert "only 'steelyard list data NAME' does." in capsys.readouterr().err
+    assert "only 'steelyard list data NAME' and 'steelyard list presets NAME' do." in capsys.readouterr().err
     assert main(["list", "data", "wmt61"]) == 2
     assert "There is no data set 'wmt61'. Did you mean 'wmt16-en-de'?" in capsys.readouterr().err
 

@@ -12,7 +12,7 @@ from own_data import PICTURE_OPTIONS, error, images, spoken
 from steelyard.cli.main import main
 from steelyard.inputs import data
 from steelyard.inputs.data import DataRequest, inspect, pictures, prepare
-from steelyard.inputs.data.work import READINGS
+from steelyard.inputs.data.work import READINGS, Known
 from steelyard_worker import tensors
 
 if TYPE_CHECKING:
@@ -26,18 +26,17 @@ def test_a_plan_opens_a_sample_and_says_what_is_left_out(photos: Path, monkeypat
     monkeypatch.setattr(
         "steelyard.inputs.data.transforms.decode_picture", lambda *given: opened.append(given[2]) or decode(*given)
     )
-    found = inspect(DataRequest("imagenet", photos, PICTURE_OPTIONS), 2)
+    found, known = inspect(DataRequest("imagenet", photos, PICTURE_OPTIONS), 2)
     sentence = "Left out: .webp files, as only .jpg, .jpeg and .png are read: 1 (train/cat/3.webp)."
     assert found == [sentence]
+    assert known == Known(4, 4, 2)
     assert len(opened) == 4
     images(photos)
     opened.clear()
-    assert inspect(DataRequest("imagenet", photos, PICTURE_OPTIONS), 2) == [
-        "Left out: .webp files, as only .jpg, .jpeg and .png are read: 1 (train/cat/3.webp)."
-    ]
+    assert inspect(DataRequest("imagenet", photos, PICTURE_OPTIONS), 2) == ([sentence], known)
     assert not opened
     (photos / "val/cat/0.png").write_bytes(hostile.picture("I;16"))
-    assert inspect(DataRequest("imagenet", photos, PICTURE_OPTIONS), 2) == [
+    assert inspect(DataRequest("imagenet", photos, PICTURE_OPTIONS), 2)[0] == [
         sentence,
         f"Not used as it is: {pictures.SCALED}: 1 (val/cat/0.png). Of each split, at most 2 files were opened for this.",
     ]
@@ -125,9 +124,9 @@ def test_data_with_a_known_checksum_keeps_its_place_in_the_cache(
     from steelyard.inputs.data.fetch import possible_sources
     from steelyard.inputs.data.options import parse_options
 
-    found = data.find(name)
+    found, request = data.find(name), DataRequest(name, None, options)
     (source,) = possible_sources(found)
-    assert preparation._prepared_folder(source, parse_options(found, options)).name == folder
+    assert preparation._prepared_folder(source, parse_options(found, options), request).name == folder
 
 
 def test_data_without_a_checksum_is_read_anew_where_its_reader_reads_otherwise(photos: Path, monkeypatch) -> None:

@@ -59,6 +59,15 @@ def words(command: str, folder: Path) -> list[str]:
     return [command, *(replaced.get(word, word) for word in shlex.split(line.replace("\\\n", " ")))]
 
 
+def test_the_name_of_a_framework_may_have_hyphens(folder: Path, steelyard: Steelyard) -> None:
+    (folder / "plain_numpy").rename(folder / "plain-numpy")
+    asked = [word.replace("plain_numpy", "plain-numpy") for word in words("certify", folder)]
+    done = steelyard(*asked, "--json", "--plain", "--knob", "plain-numpy.layout=columns")
+    assert done.returncode == 0, done.stderr
+    (found,) = (each for name, each in json.loads(done.stdout).items() if "plain-numpy" in name)
+    assert found["passed"]
+
+
 def test_the_page_holds_three_files(folder: Path) -> None:
     found = sorted(str(path.relative_to(folder)) for path in folder.rglob("*.*"))
     assert found == [f"plain_numpy/{name}" for name in ("adapter.py", "framework.toml", "workloads/line.py")]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from environment_doubles import Events, FakeUv
 
-from steelyard.environments import ensure, external, interpreter, known, uv, verification
+from steelyard.environments import ensure, external, interpreter, interpreter_cache, uv, verification
 from steelyard.environments.interpreter import InterpreterInfo
 from steelyard.environments.lock import parse_lock
 from steelyard.environments.spec import EnvironmentSpec
@@ -42,7 +42,7 @@ def _small_interpreters(monkeypatch: pytest.MonkeyPatch) -> None:
         found = inspect(python, module, limit_s)
         return replace(found, folders=[folder for folder in found.folders if folder.endswith("-packages")])
 
-    for each in (external, known, verification):
+    for each in (external, interpreter_cache, verification):
         monkeypatch.setattr(each, "inspect_interpreter", inspected)
 
 

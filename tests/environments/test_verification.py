@@ -11,10 +11,18 @@ import fake_uv as fake_uv_module
 import pytest
 from environment_doubles import Events, FakeUv, site
 
-from steelyard.environments import UNCHECKED, EnvironmentSpec, ensure, known, list_environments, remove, verification
+from steelyard.environments import (
+    UNCHECKED,
+    EnvironmentSpec,
+    ensure,
+    interpreter_cache,
+    list_environments,
+    remove,
+    verification,
+)
 from steelyard.environments.folders import python_in
 from steelyard.environments.interpreter import InterpreterInfo, command
-from steelyard.environments.known import unchanged
+from steelyard.environments.interpreter_cache import unchanged
 from steelyard.environments.verification import MARKER
 from steelyard.errors import UserError
 
@@ -56,7 +64,7 @@ def test_an_interpreter_that_does_not_start_is_noticed(created: Path, tiny: Envi
 def test_an_unchanged_interpreter_that_no_longer_starts_is_noticed(
     created: Path, tiny: EnvironmentSpec, events: Events, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(known, "starts", lambda _: False)
+    monkeypatch.setattr(interpreter_cache, "starts", lambda _: False)
     ensure(tiny, events.report)
     assert "verifying" in events.stages
 
@@ -158,14 +166,14 @@ def test_a_file_that_was_touched_and_not_changed_is_read_once_and_nothing_is_imp
 def watch_imports(monkeypatch: pytest.MonkeyPatch, more: Path | None = None) -> list[str]:
     """Return a list that receives the module of every import; interpreters also import from the folder `more`."""
     imported: list[str] = []
-    inspect = known.inspect_interpreter
+    inspect = interpreter_cache.inspect_interpreter
 
     def recorded(python: Path, module: str = "", limit_s: float = 60.0) -> InterpreterInfo:
         imported.extend([module] if module else [])
         found = inspect(python, module, limit_s)
         return replace(found, folders=[*found.folders, *([str(more)] if more else [])])
 
-    for each in (known, verification):
+    for each in (interpreter_cache, verification):
         monkeypatch.setattr(each, "inspect_interpreter", recorded)
     return imported
 

@@ -114,12 +114,8 @@ def test_a_bundle_of_every_kind_shows_the_same_numbers(kind, readable, tmp_path)
         for left, right in zip(ours.comparisons, theirs.comparisons, strict=True):
             assert left.sentences == right.sentences
             for one, other in zip(left.contenders, right.contenders, strict=True):
-                assert (one.variant, one.standings, one.latencies, one.losses) == (
-                    other.variant,
-                    other.standings,
-                    other.latencies,
-                    other.losses,
-                )
+                for name in ("variant", "standings", "latencies", "losses", "evaluation"):
+                    assert repr(getattr(one, name)) == repr(getattr(other, name)), name
                 assert one.profile is None or one.profile.breakdown == other.profile.breakdown
 
 

@@ -50,6 +50,25 @@ def planned(folder: Path, **options: Any) -> RunPlan:
     return resolve.plan(Options(workloads=("line",), frameworks=("fake",), workload_folders=(str(folder),), **options))
 
 
+def test_a_metric_that_does_not_fit_is_refused_by_the_plan_and_none_needs_nothing(own: Callable[..., Path]) -> None:
+    change = (('"point", (features,)', '"image", (1, 28, 28)'), ('"label", ()', '"label", (4,)'))
+    folder = own(*change, spec=DATA.format("mnist-5k"))
+    with pytest.raises(UserError, match=r"line:small: the metric 'accuracy' .* declares label int32 \(4,\)"):
+        case_inputs.check(planned(folder))
+    spec = folder / "line" / "spec.toml"
+    spec.write_text(spec.read_text().replace('metric = "accuracy"', 'metric = "none"'))
+    with pytest.raises(UserError, match=r"the input 'label' is label int32 \(\) in the data"):
+        case_inputs.check(planned(folder))
+
+
+def test_a_network_without_a_metric_reaches_no_threshold(own: Callable[..., Path]) -> None:
+    folder = own(spec=DATA.format("mnist-5k"))
+    spec = folder / "line" / "spec.toml"
+    spec.write_text(spec.read_text().replace('metric = "accuracy"', 'metric = "none"'))
+    with pytest.raises(UserError, match=r"line has no metric .*, so it reaches no threshold"):
+        planned(folder, protocol="total:2", thresholds=(0.9,))
+
+
 DRAWN = (
     "return Network(parameters, inputs, features * classes)",
     "return Network(parameters, inputs, features * classes, draw=lambda generator, batch: {})",
@@ -90,24 +109,48 @@ def test_data_whose_samples_do_not_fit_the_network_is_refused_by_the_first_input
     (tmp_path / "digits").mkdir()
     np.savetxt(tmp_path / "digits" / "mnist_5k.csv.gz", rows, fmt="%d", delimiter=",")
     options = {"data": str(tmp_path / "digits")}
-    plan = planned(own(spec=DATA.format("mnist-5k")), **options)
-    case_inputs.check(plan)
     with pytest.raises(
         UserError, match=r"line:small: the input 'point' is missing in the data 'mnist-5k', but the network"
     ):
-        case_inputs.prepare(plan, data.silent)
+        case_inputs.check(planned(own(spec=DATA.format("mnist-5k")), **options))
     shutil.rmtree(tmp_path / "own")
     plan = planned(own(('"point", (features,)', '"image", (1, features)'), spec=DATA.format("mnist-5k")), **options)
     with pytest.raises(
-        UserError, match=r"the input 'image' has the shape \(1, 28, 28\) per sample in the data 'mnist-5k'"
+        UserError, match=r"the input 'image' is image float32 \(1, 28, 28\) in the data 'mnist-5k', but the network"
     ):
-        case_inputs.prepare(plan, data.silent)
+        case_inputs.check(plan)
     shutil.rmtree(tmp_path / "own")
     plan = planned(own(('"point", (features,)', '"image", (1, 28, 28)'), spec=DATA.format("mnist-5k")), **options)
+    case_inputs.check(plan)
     with pytest.raises(
         UserError, match=r"the input 'label' has values up to 9 in the data 'mnist-5k', .* values below 3;"
     ):
         case_inputs.prepare(plan, data.silent)
+
+
+@pytest.mark.parametrize("limit", [16, 40, 41])
+def test_a_run_on_more_training_samples_than_there_are_is_refused(
+    limit: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A group that is named after 41 samples and trains on 40 would be wrong on the page."""
+    import numpy as np
+
+    monkeypatch.setenv("STEELYARD_CACHE", str(tmp_path / "cache"))
+    rows = np.zeros((50, 785), np.uint8)
+    rows[:, -1] = np.arange(50) % 10
+    (tmp_path / "digits").mkdir()
+    np.savetxt(tmp_path / "digits" / "mnist_5k.csv.gz", rows, fmt="%d", delimiter=",")
+    plan = resolve.plan(Options(
+        workloads=("resnet18:digits",), frameworks=("pytorch",), data=str(tmp_path / "digits"), batches=(4,), train_limits=(limit,),
+    ))  # fmt: skip
+    if limit > 40:
+        with pytest.raises(
+            UserError, match=r"resnet18:digits is to train on 41 samples .* the data has 40 that fit\. Ask"
+        ):
+            case_inputs.prepare(plan, data.silent)
+        return
+    (inputs,) = case_inputs.prepare(plan, data.silent).values()
+    assert (inputs.meta["train_count"], inputs.steps_per_epoch) == (limit, limit // 4)
 
 
 SPEECH = ("deepspeech2:tiny-lengths",)

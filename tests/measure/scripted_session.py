@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from steelyard.environments.arriving import already
+from steelyard.environments.pending import already
 from steelyard.host.noise import HostNoise
 from steelyard.inputs.case_inputs import CaseInputs, recipe
 from steelyard.measure import attempts, rounds
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     import pytest
 
+    from steelyard.host.counters import Sample
     from steelyard.measure.launch import Watch
     from steelyard.results.trials import Trial
     from steelyard.statistics.decision import Ranking
@@ -67,18 +68,12 @@ class ScriptedSession(Session):
     times: Times = field(kw_only=True)
     started: list[Job] = field(default_factory=list)
 
-    def run_trial(self, job: Job) -> Trial:
-        return self.run_in_turn(job, lambda _: None)
-
-    def run_in_turn(self, job: Job, turn: Watch) -> Trial:
+    def run(self, job: Job, turn: Watch | None = None) -> Trial:
         del turn  # these processes never wait
         self.started.append(job)
         return write_trial(job, self.times)
 
     def keep(self, trial: Trial) -> None: ...
-
-    def run_aside(self, job: Job) -> Trial:
-        return self.run_trial(job)
 
     @property
     def messages(self) -> list[str]:
@@ -156,6 +151,10 @@ class Sampler:
 
     def summary(self, since_ns: int = 0, until_ns: int | None = None) -> HostNoise:
         return self._now
+
+    @property
+    def samples(self) -> tuple[Sample, ...]:
+        return ()
 
 
 QUIET = HostNoise(seconds=10, samples=10)

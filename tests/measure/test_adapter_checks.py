@@ -139,7 +139,7 @@ def test_a_kept_contract_is_reported_per_setting_and_per_check(started: list[Any
     assert found["mode no-such-value"] == NOT_ACCEPTED
     assert found["fault = no-such-value"].state == "ok"
     assert {finding.state for finding in found.values()} == {"ok"}
-    assert len(found) == 3 * 2 + 3 + 9 + 1 + 1 + 18 + 1 + 1 + 1
+    assert len(found) == 1 + 3 * 2 + 3 + 9 + 1 + 1 + 18 + 1 + 1 + 1
     assert "float64" not in found, "only a framework without float64 gets a finding that says so"
 
 
@@ -250,8 +250,17 @@ def test_the_smallest_workload_that_the_framework_implements_is_used(started: li
         spec_file.write('\n[unsupported]\nfake = "No such operator."\n')
     with (tmp_path / "workloads" / "inexact" / "spec.toml").open("a") as spec_file:
         spec_file.write('\n[unsupported]\n"fake/float32" = "Its loss overflows."\n')
-    examine(replace(OPTIONS, workload_folders=(str(tmp_path / "workloads"),)))
+    own = replace(OPTIONS, workload_folders=(str(tmp_path / "workloads"),))
+    found = examine(own)
     assert {(job.case.workload, job.case.preset) for job, _, _ in started} == {("narrow", "small")}
+    assert found["workload"].sentence == (
+        "Checked on narrow:small, the smallest that it implements (another: -w NAME:PRESET)."
+    )
+    started.clear()
+    assert examine(replace(own, workloads=("line:large",)))["workload"].sentence == "Checked on line:large."
+    assert {(job.case.workload, job.case.preset) for job, _, _ in started} == {("line", "large")}
+    with pytest.raises(UserError, match=r"^There is nothing to measure: Fake has no implementation of none "):
+        examine(replace(own, workloads=("none:small",)))
 
 
 def test_a_framework_that_implements_no_workload_cannot_be_checked(started: list[Any], tmp_path: Path) -> None:

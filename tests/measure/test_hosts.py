@@ -105,3 +105,27 @@ def test_ranks_that_are_told_to_end_may_write_their_last_event_and_those_that_do
     assert process.poll() is not None
     assert found.error is None
     assert not found.done
+
+
+@pytest.mark.parametrize("refused", ["192.0.2.1", "unreachable"])
+def test_ranks_that_cannot_reach_each_other_are_refused_at_once(
+    refused: str, job: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a loopback device a framework waits for half a minute, and then does not say why."""
+    monkeypatch.setattr(hosts, "LOOPBACK", refused if refused[0].isdigit() else hosts.LOOPBACK)
+    if not refused[0].isdigit():
+
+        def unreachable(*_: object) -> None:
+            raise OSError(101, "Network is unreachable")
+
+        monkeypatch.setattr(hosts.socket, "create_connection", unreachable)
+    local = replace(job, kind="certify")
+    with (
+        pytest.raises(UserError, match=r"^The ranks of a strategy find each other at ") as raised,
+        hosts.of(local, None),
+    ):
+        pass
+    assert str(raised.value).endswith("Start its loopback device: ip link set lo up")
+    alone = replace(local, spread=None)
+    with hosts.of(alone, None):
+        pass

@@ -51,11 +51,32 @@ def test_with_an_adaptive_warm_up_only_the_first_round_trains_and_evaluates(
     assert schedule.train_steps == (run.plan.groups[0].train_steps if evaluated else 0)
 
 
+def test_a_network_without_a_metric_is_not_evaluated(tmp_path: Path) -> None:
+    run = run_with(tmp_path, "/prepared")
+    groups = tuple(replace(group, metric="none") for group in run.plan.groups)
+    schedule = measuring(replace(run, plan=replace(run.plan, groups=groups))).schedule
+    assert (schedule.evaluate, schedule.train_steps) == (False, 0)
+
+
 def test_with_an_adaptive_warm_up_the_cached_batch_is_measured_in_the_first_rounds_only(tmp_path: Path) -> None:
     run = run_with(tmp_path, "/prepared")
     inputs = [measuring(run, number).schedule.inputs for number in range(1, 6)]
     assert inputs == [("pipeline", "cached")] * jobs.ROUNDS_OF_ALL_INPUTS + [("pipeline",)] * 2
     assert measuring(run_with(tmp_path / "without"), 9).schedule.inputs == ("cached",)
+
+
+@pytest.mark.parametrize(("protocol", "source"), [("sequential", "pipeline"), ("fixed:5+20", "cached")])
+def test_a_process_that_tries_settings_measures_the_first_input_alone_and_evaluates_nothing(
+    protocol: str, source: str, tmp_path: Path
+) -> None:
+    run = run_with(tmp_path, "/prepared", protocol=protocol)
+    variant = run.plan.variants[0]
+    inputs = run.inputs_of(variant.case)
+    found = jobs.measuring(run.plan, variant, inputs, 1, 0, tmp_path / "s", inputs=jobs.FIRST).schedule
+    assert (found.inputs, found.evaluate, found.train_steps) == ((source,), False, 0)
+    profiling = jobs.profiling(run.plan, variant, inputs, 2, tmp_path / "p")
+    assert (profiling.kind, profiling.round, profiling.attempt) == ("profile", 2, 0)
+    assert (profiling.schedule.inputs, profiling.schedule.evaluate) == ((source,), False)
 
 
 def test_a_job_has_the_ratio_that_decides_how_many_steps_it_counts(tmp_path: Path) -> None:

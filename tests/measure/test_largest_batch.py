@@ -19,6 +19,7 @@ from steelyard.results import trials
 from steelyard.results.quantities import LARGEST_BATCH, THROUGHPUT
 
 if TYPE_CHECKING:
+    from steelyard.measure.launch import Watch
     from steelyard.results.trials import Trial
     from steelyard_worker.protocol import Job
 
@@ -56,13 +57,10 @@ class Limited(ScriptedSession):
     again: dict[str, int] = field(default_factory=dict)
     crashing: int = 0
 
-    def run_probe(self, job: Job) -> Trial:
+    def run(self, job: Job, turn: Watch | None = None) -> Trial:
+        del turn
         self.started.append(job)
-        return self._trial(job, self.fitting)
-
-    def run_trial(self, job: Job) -> Trial:
-        self.started.append(job)
-        return self._trial(job, self.fitting | self.again)
+        return self._trial(job, self.fitting if job.kind == "probe" else self.fitting | self.again)
 
     def _trial(self, job: Job, fitting: dict[str, int]) -> Trial:
         batch = job.schedule.batch

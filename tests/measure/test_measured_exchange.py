@@ -39,7 +39,7 @@ class Run:
     def __init__(self, folder: Path, failing: bool = False) -> None:
         self.session = session(folder, steady, frameworks=("fake",), strategies=STRATEGIES, threads=(1,))
         self.failing, self.asked = failing, list["Job"]()
-        object.__setattr__(self.session, "run_aside", self._write)
+        object.__setattr__(self.session, "run", self._write)
 
     def results(self, *strategies: str) -> RoundResults:
         """Return results in which the variants with these strategies have finished a round."""

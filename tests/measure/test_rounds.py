@@ -99,14 +99,14 @@ TWO_OF_FAKE = ("fake.step_us=1,2",)
 def _script(monkeypatch: pytest.MonkeyPatch, first: float, second: float, dummy: float, unsteady: str) -> None:
     """Script the milliseconds of both variants of Fake and of Dummy; `unsteady` is never decided against one as fast."""
 
-    def run_in_turn(run: ScriptedSession, job: Job, turn: Watch) -> Trial:
+    def scripted(run: ScriptedSession, job: Job, turn: Watch | None = None) -> Trial:
         del turn
         run.started.append(job)
         name = "dummy" if job.case.framework == "dummy" else ("", "first", "second")[job.case.settings.knobs["step_us"]]
         milliseconds = {"first": first, "second": second, "dummy": dummy}[name]
         return write_trial(job, lambda *_: milliseconds * (1 + 0.2 * (job.round % 2) * (name == unsteady)))
 
-    monkeypatch.setattr(ScriptedSession, "run_in_turn", run_in_turn)
+    monkeypatch.setattr(ScriptedSession, "run", scripted)
 
 
 def test_a_decided_contender_drops_out_and_the_others_continue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

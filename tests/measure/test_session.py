@@ -16,7 +16,7 @@ import recorded_trials
 from measure import scripted_session
 from steelyard.console import Screen
 from steelyard.environments import Environment
-from steelyard.environments.arriving import already
+from steelyard.environments.pending import already
 from steelyard.errors import ResumableError, UserError
 from steelyard.inputs.case_inputs import recipe
 from steelyard.measure import launch
@@ -24,6 +24,7 @@ from steelyard.measure.session import Session
 from steelyard.plan import resolve
 from steelyard.plan.options import Options
 from steelyard.results.trials import Trial
+from steelyard_worker.job_kinds import KINDS
 
 if TYPE_CHECKING:
     from steelyard_worker.protocol import Job
@@ -153,7 +154,7 @@ def connected(tmp_path: Path, calls: Calls) -> Session:
 
 def test_a_process_of_a_round_is_shown_and_indexed(connected: Session, calls: Calls) -> None:
     job = recorded_trials.job(connected.folder / "t")
-    trial = connected.run_trial(job)
+    trial = connected.run(job)
     ((launched, python, _, guard),) = calls.launched
     assert (launched, python, guard.silence_s) == (job, Path("/fake/python"), 7.0)
     assert not guard.stopped(), "an interrupt ends the launcher itself"
@@ -162,11 +163,12 @@ def test_a_process_of_a_round_is_shown_and_indexed(connected: Session, calls: Ca
     assert calls.events == [{"event": "hello"}]
 
 
+@pytest.mark.parametrize("kind", [name for name, kind in KINDS.items() if not kind.shown])
 def test_a_process_outside_the_rounds_is_neither_shown_nor_indexed_and_can_be_stopped(
-    connected: Session, calls: Calls
+    kind: str, connected: Session, calls: Calls
 ) -> None:
-    job = recorded_trials.job(connected.folder / "t")
-    assert connected.run_aside(job).job == job
+    job = replace(recorded_trials.job(connected.folder / "t"), kind=kind)
+    assert connected.run(job).job == job
     ((launched, python, _, guard),) = calls.launched
     assert (launched, python, guard.silence_s) == (job, Path("/fake/python"), 7.0)
     assert not guard.stopped()
@@ -175,29 +177,42 @@ def test_a_process_outside_the_rounds_is_neither_shown_nor_indexed_and_can_be_st
     assert (calls.indexed, calls.finished_trials, calls.events) == ([], [], [])
 
 
+@pytest.mark.parametrize("kind", ["probe", "search"])
+def test_a_process_that_tries_something_is_shown_and_not_indexed(kind: str, connected: Session, calls: Calls) -> None:
+    connected.run(replace(recorded_trials.job(connected.folder / "t"), kind=kind))
+    assert (calls.indexed, calls.finished_trials, calls.events) == ([], [], [{"event": "hello"}])
+    assert connected.durations.seconds.keys() == {"processes"}
+
+
+def test_a_process_that_takes_turns_is_shown_and_kept_by_who_started_it(connected: Session, calls: Calls) -> None:
+    told: list[dict[str, Any]] = []
+    connected.run(recorded_trials.job(connected.folder / "t"), told.append)
+    assert (calls.indexed, calls.events, told) == ([], [{"event": "hello"}], [{"event": "hello"}])
+
+
 def test_a_failed_process_is_indexed_and_the_run_continues(connected: Session, calls: Calls) -> None:
     calls.error = ("crash", "It broke.")
-    trial = connected.run_trial(recorded_trials.job(connected.folder / "t"))
+    trial = connected.run(recorded_trials.job(connected.folder / "t"))
     assert calls.indexed == [(connected.folder.name, trial)]
 
 
 def test_a_process_that_found_the_disk_full_ends_the_run(connected: Session, calls: Calls) -> None:
     calls.error = ("disk-full", "The disk is full.")
     with pytest.raises(UserError, match=r"^The disk is full\.$"):
-        connected.run_trial(recorded_trials.job(connected.folder / "t"))
+        connected.run(recorded_trials.job(connected.folder / "t"))
     assert not calls.indexed
 
 
-@pytest.mark.parametrize("run", ["run_trial", "run_aside"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_no_process_starts_on_a_disk_with_less_than_200_mib(
-    run: str, connected: Session, calls: Calls, monkeypatch: pytest.MonkeyPatch
+    kind: str, connected: Session, calls: Calls, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     free = 200 * 2**20
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=free))
     connected.check_disk()
     free -= 2**20
     with pytest.raises(UserError) as raised:
-        getattr(connected, run)(recorded_trials.job(connected.folder / "t"))
+        connected.run(replace(recorded_trials.job(connected.folder / "t"), kind=kind))
     assert f"{connected.folder} has 199 MiB left. Free at least 200 MiB, then" in str(raised.value)
     assert str(raised.value).endswith(
         f"steelyard run --resume {connected.folder.name} --runs {connected.folder.parent}"

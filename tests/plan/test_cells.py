@@ -232,6 +232,43 @@ def test_memory_limits_make_groups(tmp_path: Path) -> None:
     assert list(names(planned(tmp_path, tables, memory_limits=("512 MB",)))) == ["line:small"]
 
 
+DIGITS = '[[cells]]\nworkloads = ["resnet18:digits"]\nframeworks = ["pytorch"]\n'
+
+
+def test_numbers_of_training_samples_make_groups_and_are_part_of_a_case(tmp_path: Path) -> None:
+    plan = planned(tmp_path, f"{DIGITS}train_limits = [500, 1000]\n")
+    assert list(names(plan)) == ["resnet18:digits,train_limit=500", "resnet18:digits,train_limit=1000"]
+    assert [group.title.partition(", ")[2] for group in plan.groups] == ["train limit 500", "train limit 1000"]
+    assert [group.cases[0].data["train_limit"] for group in plan.groups] == [500, 1000]
+    assert len({case.id for group in plan.groups for case in group.cases}) == 2
+    assert [group.cases[0].data["train_limit"] for group in planned(tmp_path, DIGITS, train_limits=(64,)).groups] == [
+        64
+    ]
+
+
+def test_a_group_with_all_samples_stands_beside_one_with_some(tmp_path: Path) -> None:
+    plan = planned(tmp_path, f"{DIGITS}{DIGITS}train_limits = [500]\n")
+    assert [group.title.partition(", ")[2] for group in plan.groups] == ["train limit all", "train limit 500"]
+    assert "train_limit" not in plan.groups[0].cases[0].data
+
+
+@pytest.mark.parametrize(
+    ("tables", "options"),
+    [
+        (DIGITS.replace("digits", "tiny"), {"train_limits": (8,)}),
+        (DIGITS, {"train_limits": (8,), "synthetic": True}),
+        (DIGITS.replace("digits", "tiny") + "train_limits = [8]\n", {}),
+    ],
+)
+def test_a_number_of_training_samples_without_data_is_refused(
+    tmp_path: Path, tables: str, options: dict[str, Any]
+) -> None:
+    with pytest.raises(
+        UserError, match=r"A number of training samples has no effect on resnet18:\w+, .* Remove --train-limit"
+    ):
+        planned(tmp_path, tables, **options)
+
+
 def test_the_title_of_a_group_without_a_limit_says_so(tmp_path: Path) -> None:
     cells = '[[cells]]\nworkloads = ["line:small"]\nframeworks = ["fake"]\n'
     plan = planned(tmp_path, f'{cells}{cells}memory_limits = ["1 GB"]\n')

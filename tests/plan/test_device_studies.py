@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from steelyard.plan import studies
-from steelyard_worker.strategy import KINDS, SINGLE, name_of, parts_of
+from steelyard_worker.strategy import SINGLE, name_of, parts_of
+from steelyard_worker.strategy_kinds import KINDS
 
 NAMES = ("multi-device-speed", "standalone-distributed", "pipeline-vs-model-parallel", "async-vs-sync")
 SPREAD = [

@@ -92,6 +92,16 @@ def test_steps_take_longer_by_estimate_on_a_slower_core() -> None:
     assert seconds == pytest.approx([211 * each for each in steps])
 
 
+def test_epochs_of_fewer_training_samples_are_shorter_by_estimate() -> None:
+    options = {"workloads": ("resnet18:digits",), "frameworks": ("pytorch",), "protocol": "epochs:40"}
+    known = estimate.Known({"mnist-5k": 4000})
+    usual, limited, more = (
+        resolve.plan(Options(**options, train_limits=limits)) for limits in ((), (1000,), (9000,))
+    )  # fmt: skip
+    seconds = [estimate.estimate(plan, known)["rounds"] for plan in (usual, limited, more)]
+    assert seconds[1] < seconds[0] / 2 < seconds[0] == seconds[2]
+
+
 def test_turns_are_part_of_the_estimate() -> None:
     plan = resolve.plan(Options(**TURNS))
     groups = tuple(

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from steelyard.plan import planned, resolve
+from steelyard.plan import focus_pairs, resolve
 from steelyard.plan.options import Options
 from steelyard.plan.run_plan import Group
 
@@ -26,7 +26,7 @@ def group(*strategies: str, **more: Any) -> Group:
 def pairs(found: Group) -> set[frozenset[str]]:
     """Return the planned pairs, by the names of the variants."""
     names = {each.case.id: each.name for each in found.variants}
-    return {frozenset(names[key] for key in pair) for pair in planned.pairs(found.cases)}
+    return {frozenset(names[key] for key in pair) for pair in focus_pairs.pairs(found.cases)}
 
 
 def named(*pairs_of_names: tuple[str, str]) -> set[frozenset[str]]:
@@ -70,15 +70,15 @@ def test_without_a_single_process_of_its_framework_and_mode_a_strategy_is_planne
 ) -> None:
     cases = group("single:1", "server:2" if "modes" in more else "processes:2", **more).cases
     removed = next(case for case in cases if case.strategy == "single:1")
-    found = planned.pairs([case for case in cases if case != removed])
-    assert len(planned.pairs(cases)) == 2
+    found = focus_pairs.pairs([case for case in cases if case != removed])
+    assert len(focus_pairs.pairs(cases)) == 2
     assert len(found) == 1
 
 
 def test_a_value_of_a_knob_is_planned_against_the_single_process_with_this_value() -> None:
     found = group("single:1", "processes:2", frameworks=("pytorch",), knobs=("recomputation=none,blocks",))
     by_id = {case.id: case for case in found.cases}
-    pairs_of_cases = [[by_id[key] for key in pair] for pair in planned.pairs(found.cases)]
+    pairs_of_cases = [[by_id[key] for key in pair] for pair in focus_pairs.pairs(found.cases)]
     assert len(pairs_of_cases) == 2
     assert {one.settings.knobs["recomputation"] for one, _ in pairs_of_cases} == {"none", "blocks"}
     assert all(
@@ -88,12 +88,12 @@ def test_a_value_of_a_knob_is_planned_against_the_single_process_with_this_value
 
 @pytest.mark.parametrize("strategies", [(), ("single:1",), ("processes:2",)])
 def test_without_a_strategy_or_a_single_process_nothing_is_planned(strategies: tuple[str, ...]) -> None:
-    assert planned.pairs(group(*strategies).cases) == frozenset()
+    assert focus_pairs.pairs(group(*strategies).cases) == frozenset()
 
 
 def test_the_decision_rule_of_a_group_has_its_planned_pairs() -> None:
     found = group("single:1", "processes:2", "server:2")
     rule = found.decision(0.05)
-    assert rule.planned == planned.pairs(found.cases)
+    assert rule.planned == focus_pairs.pairs(found.cases)
     assert len(rule.planned) == 2
     assert (rule.delta, rule.most_rounds) == (0.05, found.protocol.decision(0.05).most_rounds)

@@ -20,13 +20,14 @@ from steelyard.host.noise import HostNoise
 from steelyard.plan import cells, studies
 from steelyard.published import documents, gathering, held
 from steelyard.results import record, store, trials
-from steelyard.results.events import Watched
+from steelyard.results.events import Watched, Withheld
 from steelyard.results.record import Group, RunPlan, RunRecord, Search
 from steelyard.results.searched import Searched, Tried
 from steelyard_worker import protocol, tensors
 from steelyard_worker.case import Case, Optimizer
 from steelyard_worker.protocol import EventWriter
-from steelyard_worker.strategy import ALONE, KINDS, Spread
+from steelyard_worker.strategy import Spread
+from steelyard_worker.strategy_kinds import ALONE, KINDS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -48,7 +49,7 @@ def documented_events() -> dict[str, set[str]]:
 
 
 def test_every_event_is_documented_with_its_fields() -> None:
-    of_launcher = {protocol.WATCHED: names_of(Watched)}
+    of_launcher = {protocol.WATCHED: names_of(Watched), protocol.WITHHELD: names_of(Withheld)}
     written = pages.events_written(pages.WORKER)
     written["warning"].add("programs")  # by the launcher, of processes that were left behind
     assert documented_events() == written | of_launcher
@@ -269,3 +270,10 @@ def test_exactly_the_required_headers_are_mandatory(key: str) -> None:
             parse_lock("planted", text)
     else:
         assert key not in parse_lock("planted", text).facts
+
+
+def test_the_page_on_adding_a_framework_lists_every_field_of_an_optimizer() -> None:
+    page = (pages.ROOT / "docs" / "adding-a-framework.md").read_text(encoding="utf-8")
+    table = page.partition("The fields of the `Optimizer`")[2].partition("\n\n|")[2].partition("\n\n")[0]
+    first = [line.split("|")[1 if line.startswith("|") else 0] for line in table.splitlines()]
+    assert {name for cell in first for name in re.findall(r"`(\w+)`", cell)} == names_of(Optimizer)

@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from steelyard.catalog import frameworks, workloads
-from steelyard.inputs.data import list_data
 from steelyard.plan import studies
 from steelyard.published.documents import StudyNotes, documents, study_notes
 from steelyard.redone import judgeable
@@ -109,15 +108,11 @@ def test_what_no_table_names_has_a_reason_and_nothing_else_has_one():
 
 def test_reasons_are_true_of_this_version():
     reasons = {each.item: each.reason for document in documents().values() for each in document.left_out}
-    assert reasons["More data sets; their size, types and ranges of attributes"].startswith(
-        "Twelve data sets can be read"
+    assert not any(word in item for item in reasons for word in ("olour shift", "data sets", "graph optimisations")), (
+        "redone"
     )
-    assert len(list_data()) == 12
-    augmented = [
-        preset for each in workloads.find().values() for preset in each.presets.values() if preset.data.get("augment")
-    ]
-    assert len(augmented) == 9
-    assert "Presets with augmentation shift, crop and mirror" in reasons["Random colour shift as augmentation"]
+    presets = [preset for each in workloads.find().values() for preset in each.presets.values()]
+    assert any(preset.data.get("colour_shift") for preset in presets)
     assert frameworks.framework("mxnet").spread("horovod:2"), "it is not only cited"
     assert not any("Horovod on MXNet" in item for item in reasons)
 

@@ -126,8 +126,10 @@ def test_vgg16_on_small_images_was_trained_on_other_images():
     for row in found:
         assert row.judgement is None
         assert "imagenet instead of ImageNet's 50,000 validation images of 2010, in three parts" in row.differences
-    (data, optimizer, _) = study_notes()[1]["vgg16-convergence"].today
+    (data, recipe, on_cifar10, optimizer, _) = study_notes()[1]["vgg16-convergence"].today
     assert "1.28 million training images" in data
+    assert "They do not state where the rate falls." in recipe
+    assert "How often the rate is halved is ours." in on_cifar10
     assert "names no optimizer" in optimizer
 
 
@@ -221,6 +223,12 @@ def test_a_run_with_tensorfloat_32_says_so():
         asked = resolve.plan(Options(study="transfer-cifar10", size="P", knobs=("tf32=true",), frameworks=("pytorch",)))
     assert {of_plan(group).precision for group in asked.groups} == {"TensorFloat-32"}
     assert {of_plan(group).precision for group in plan("transfer-cifar10").groups} == {"float32"}
+
+
+def test_a_run_on_a_part_of_a_data_set_says_so():
+    options = {"workloads": ("resnet18:cifar10",), "frameworks": ("pytorch",)}
+    whole, part = (resolve.plan(Options(**options, train_limits=limits)) for limits in ((), (500,)))
+    assert [of_plan(each.groups[0]).data for each in (whole, part)] == ["cifar10", "cifar10, 500 training samples"]
 
 
 def test_the_gain_without_horovod_is_an_order_and_its_size_is_computed():

@@ -11,10 +11,11 @@ from recorded import Script, view_of, write_run
 from recorded_trials import write_graph
 
 from steelyard import report
-from steelyard.analysis import graphs, terminal
+from steelyard.analysis import graphs
 from steelyard.plan import resolve
 from steelyard.plan.options import Options
 from steelyard.profiles.graphs import Counted
+from steelyard.report import terminal
 from steelyard.results.events import GraphStage
 
 RULES = [
@@ -32,6 +33,7 @@ STAGES = [
         {"stage": "optimised", "passes": passes, "kinds": {"MatMul": 10, "Mul": 30, "Const": constants}}
         for passes, constants in {
             "none": 60, "a": 50, "b": 70, "a+b": 55, "a+b+c": 30, "b+c": 40, "a+c": 35, "others": 58,
+            "without-a": 22, "with-d": 19,
         }.items()
     ),
 ]  # fmt: skip
@@ -100,6 +102,14 @@ def test_a_pass_alone_is_told_from_what_it_adds_to_the_others(comparison) -> Non
     assert added["a + c"] == "b to the others: 5"
 
 
+def test_a_pass_that_is_switched_by_itself_is_compared_with_all(comparison) -> None:
+    (table,) = graphs.section(comparison).passes
+    rows = {row[0]: row for row in table.rows}
+    assert rows["without a"][1:3] == ["62", "38"]
+    assert rows["without a"][-1] == "a to all others: 12"
+    assert rows["with d"][-1] == "d to all: -9"
+
+
 def test_half_the_speed_is_twice_the_time(comparison) -> None:
     (row,) = graphs.section(comparison).speeds
     assert row[:3] == ["TensorFlow, passes others", "TensorFlow, passes all", "+50.0 %"]
@@ -120,7 +130,7 @@ def test_a_document_is_held_against_the_counts(folder, comparison) -> None:
     found = graphs.beside(comparison, group)
     keys = {each.settings["passes"]: each.key for each in found.arms}
     assert found.ratio(keys["a"], keys["none"]).value == pytest.approx(100 / 90)
-    assert keys.keys() == {"none", "a", "b", "a+b", "a+b+c", "b+c", "a+c", "others", "all"}
+    assert keys.keys() == {"none", "a", "b", "a+b", "a+b+c", "b+c", "a+c", "others", "all", "without-a", "with-d"}
     assert found.missing == {"pytorch": "Eager PyTorch makes no graph."}
 
 

@@ -14,6 +14,7 @@ from steelyard.analysis import scaling, scaling_lines
 from steelyard.analysis.scaling import Share
 from steelyard.report import page, scaling_table
 from steelyard.statistics.intervals import Ratio
+from steelyard_worker import strategy_kinds
 
 SHORTER = "a step shorter than it is in one process of the same framework"
 
@@ -104,7 +105,7 @@ def test_what_the_exchange_takes_is_on_the_page_and_in_the_terminal(view, printe
 )
 def test_the_memory_of_a_rank_is_said_where_ranks_divide_what_one_process_holds(view, kind, divides):
     """Each of two ranks has 310 MiB, the single process 300."""
-    comparison = as_kind(view, "copies:2", kind, "network" if kind in scaling.CUTTING else "batch")
+    comparison = as_kind(view, "copies:2", kind, "network" if strategy_kinds.of(kind).cuts else "batch")
     rows = scaling.scaled(comparison)
     (row,) = [each for each in rows if each.contender.case.strategy == "copies:2"]
     sentences = [each for each in scaling_lines.in_short(rows) if "memory" in each]

@@ -52,7 +52,7 @@ def only(view):
     return found
 
 
-@pytest.mark.parametrize("kind", asynchronous_ranks.NOT_WAITING)
+@pytest.mark.parametrize("kind", ["asynchronous", "local"])
 def test_the_speed_is_that_of_ranks_that_wait_over_that_of_those_that_do_not(trained, kind):
     found = only(trained(kind=kind))
     assert (found.contender.case.strategy, found.waiting.case.strategy) == ("alone:2", "copies:2")

@@ -9,10 +9,10 @@ from reading import Page
 from recorded import Script, view_of, write_run
 
 from steelyard.analysis import formatting
+from steelyard.analysis.learning_curves import Learning
 from steelyard.analysis.summaries import Summary, summary
 from steelyard.plan.options import Options
 from steelyard.report import page
-from steelyard.report.plots.learning_curves import Learning
 
 NO_VERDICT = "No verdict: only one process of each contender was measured."
 NOTHING = "Nothing that was published could be held against this run."

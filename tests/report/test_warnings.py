@@ -15,7 +15,7 @@ from steelyard.report import details
 from steelyard.results import record
 from steelyard.statistics.sentences import percent
 from steelyard.statistics.steadiness import SeriesLabel
-from steelyard_worker.protocol import LOSSES
+from steelyard_worker.protocol import EVENTS, LOSSES, NOT_SCORED
 
 SLOWER = SeriesLabel("slowdown", 40, 0.08)
 
@@ -74,6 +74,17 @@ def test_a_batch_that_was_memorised_is_named_where_its_blocks_are_slow(tmp_path,
         assert each.subject.startswith("Fake on line:small")
         assert each.severity == "warning"
         assert each.sentence.endswith("A block took up to 9 times as long as the median one.")
+
+
+def test_an_evaluation_that_failed_is_a_warning_with_its_reason(tmp_path):
+    run = write_run(tmp_path / "run", two())
+    path = next(run.glob(f"trials/*fake*/{EVENTS}"))
+    *lines, last = path.read_text().splitlines()
+    event = {**json.loads(last), "event": "warning", "name": NOT_SCORED, "reason": "KeyError: 'scores'"}
+    path.write_text("".join(f"{line}\n" for line in (*lines, json.dumps(event), last)))
+    warning = warnings_of(run)["NotScored"]
+    assert warning.sentence == "The test metric could not be computed: KeyError: 'scores'."
+    assert (warning.severity, warning.advice[:15]) == ("warning", "The times count")
 
 
 def test_contenders_whose_losses_part_are_named_together(tmp_path):

@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import sys
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -15,9 +15,11 @@ import recorded_trials
 from benchmarks import standstill as simulated
 
 from steelyard.host.counters import CpuTimes, Sample
-from steelyard.host.sampler import Sampler
+from steelyard.host.noise import Disturbance
+from steelyard.measure import watching
+from steelyard.results import trials
 from steelyard.results.events import Block
-from steelyard.results.standstill import is_standstill, standstill, stood_still
+from steelyard.results.standstill import is_standstill, standstill, stood_still, withheld_ns
 from steelyard.results.trials import Trial
 from steelyard_worker.case import Settings
 
@@ -77,6 +79,11 @@ def samples(others_s: float = 0.0, stolen_s: float = 0.0, seconds: int = 8, **la
     return found
 
 
+def found_with(trial: Trial, seen: list[Sample]) -> Disturbance | None:
+    """Return what is found where the samples were taken while the worker ran."""
+    return standstill(replace(trial, withheld_ns=withheld_ns(trial, seen)))
+
+
 def during(start_s: float, found: Block) -> Block:
     return replace(found, start_ns=round(start_s * 1e9))
 
@@ -86,61 +93,74 @@ LONGER = during(2.2, block(1.5, 0.98))
 
 
 def test_blocks_that_computed_all_the_time_are_no_standstill() -> None:
-    assert standstill(trial(USUAL), samples(others_s=1.5)) is None
-    assert standstill(trial([]), samples(others_s=1.5)) is None
+    assert found_with(trial(USUAL), samples(others_s=1.5)) is None
+    assert found_with(trial([]), samples(others_s=1.5)) is None
 
 
 def test_a_worker_that_waits_by_itself_was_not_kept_from_computing() -> None:
     """A lock, a page fault or a thread of its own: nothing outside took anything, so its time counts."""
     waiting = trial([*USUAL, LONGER])
     assert stood_still(waiting)
-    assert standstill(waiting, samples()) is None
-    assert standstill(waiting, samples(others_s=0.05, stolen_s=0.02)) is None, "as much as an undisturbed machine does"
-    assert standstill(waiting, []) is None
+    assert found_with(waiting, samples()) is None
+    assert found_with(waiting, samples(others_s=0.05, stolen_s=0.02)) is None, "as much as an undisturbed machine does"
+    assert found_with(waiting, []) is None
 
 
 def test_nothing_is_asked_of_samples_at_another_time() -> None:
-    assert standstill(trial([*USUAL, during(5.2, block(1.5, 0.98))]), samples(others_s=1.5)) is None
+    assert found_with(trial([*USUAL, during(5.2, block(1.5, 0.98))]), samples(others_s=1.5)) is None
 
 
 def test_another_program_that_had_the_processors_is_found() -> None:
-    found = standstill(trial([*USUAL, LONGER]), samples(others_s=0.85))
+    found = found_with(trial([*USUAL, LONGER]), samples(others_s=0.85))
     assert found is not None
     assert found.reason == "fake was kept from computing for 0.8 s of 3.0 s that were counted"
     assert found.severity == pytest.approx(0.8 / (0.03 * 3.01), rel=0.01)
 
 
 def test_no_more_counts_than_the_worker_lost() -> None:
-    found = standstill(trial([*USUAL, LONGER]), samples(others_s=2.0))
+    found = found_with(trial([*USUAL, LONGER]), samples(others_s=2.0))
     assert found is not None and " for 1.0 s of 3.0 s " in found.reason
 
 
 def test_time_that_the_hypervisor_took_is_found() -> None:
-    found = standstill(trial([*USUAL, LONGER]), samples(stolen_s=0.52))
+    found = found_with(trial([*USUAL, LONGER]), samples(stolen_s=0.52))
     assert found is not None and " for 0.5 s of 3.0 s " in found.reason
 
 
 def test_a_machine_that_stood_still_as_a_whole_is_found() -> None:
     """The sampler should have woken when the second began, and was 0.9 s late."""
-    found = standstill(trial([*USUAL, LONGER]), samples(late_s=0.7))
+    found = found_with(trial([*USUAL, LONGER]), samples(late_s=0.7))
     assert found is not None and " for 0.7 s of 3.0 s " in found.reason
-    assert standstill(trial([*USUAL, LONGER]), samples(late_s=0.04)) is None
+    assert found_with(trial([*USUAL, LONGER]), samples(late_s=0.04)) is None
 
 
 def test_a_worker_that_was_stopped_is_found_and_another_process_that_was_is_not() -> None:
     stopped = replace(trial([*USUAL, LONGER]), pid=PID)
-    found = standstill(stopped, samples(stopped=frozenset({PID})))
+    found = found_with(stopped, samples(stopped=frozenset({PID})))
     assert found is not None and " for 1.0 s of 3.0 s " in found.reason
-    assert standstill(stopped, samples(stopped=frozenset({PID + 1}))) is None
+    assert found_with(stopped, samples(stopped=frozenset({PID + 1}))) is None
     before = [*USUAL, during(3.01, block(1.5, 0.98))]  # it waited for its turn until just before
-    assert standstill(replace(stopped, blocks=tuple(before)), samples(stopped=frozenset({PID}))) is None
+    assert found_with(replace(stopped, blocks=tuple(before)), samples(stopped=frozenset({PID}))) is None
 
 
-def test_the_samples_of_the_last_sampler_are_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Sampler, "last", tuple(samples(others_s=0.85)))
-    assert standstill(trial([*USUAL, LONGER])) is not None
-    monkeypatch.setattr(Sampler, "last", ())
-    assert standstill(trial([*USUAL, LONGER])) is None
+def test_what_was_recorded_decides_whenever_it_is_asked(tmp_path: Path) -> None:
+    """A report, or a search that continues, has no samples of that time."""
+    blocks = [{"v": 2, "t_ns": 0, "event": "samples", **asdict(each)} for each in (*USUAL, LONGER)]
+    done = {"v": 2, "t_ns": 0, "event": "done"}
+    folder = recorded_trials.write(tmp_path / "t", recorded_trials.job(tmp_path / "t"), [*blocks, done])
+    before = trials.read(folder)
+    assert (before.withheld_ns, standstill(before)) == (None, None)
+    noted = watching.with_withheld(before, samples(others_s=0.85))
+    again = trials.read(folder)
+    assert again.withheld_ns == noted.withheld_ns == (0, 0, 0, 800_000_000)
+    assert standstill(again) == standstill(noted) is not None
+
+
+def test_blocks_of_two_inputs_have_their_own_times() -> None:
+    steps = [replace(each, first_step=10 * number) for number, each in enumerate([*USUAL, *USUAL, LONGER])]
+    both = [*steps[:3], *(replace(each, input="cached") for each in steps[3:])]
+    found = found_with(trial(both), samples(others_s=0.85))
+    assert found is not None and " for 0.8 s of 3.0 s " in found.reason
 
 
 @pytest.mark.parametrize(
@@ -177,11 +197,11 @@ def test_blocks_of_other_sizes_are_compared_by_step() -> None:
 
 
 def test_where_another_device_computes_nothing_is_claimed() -> None:
-    assert standstill(trial([*USUAL, LONGER], device="cuda"), samples(others_s=2.0)) is None
+    assert found_with(trial([*USUAL, LONGER], device="cuda"), samples(others_s=2.0)) is None
 
 
 def test_without_recorded_cpu_times_nothing_is_claimed() -> None:
-    assert standstill(trial([replace(each, cpu_ns=0) for each in (*USUAL, LONGER)]), samples(others_s=2.0)) is None
+    assert found_with(trial([replace(each, cpu_ns=0) for each in (*USUAL, LONGER)]), samples(others_s=2.0)) is None
 
 
 def blocks_of_a_process(stopped_at: int) -> list[Block]:

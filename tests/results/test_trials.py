@@ -183,13 +183,20 @@ def test_a_pipe_in_place_of_a_file_is_not_waited_for(name: str, tmp_path: Path) 
     assert len(trials.read_all(tmp_path)[1]) == 1
 
 
-def test_predictions_that_cannot_be_scored_damage_their_trial(tmp_path: Path) -> None:
+def test_predictions_that_cannot_be_scored_lose_no_times(tmp_path: Path) -> None:
     folder = tmp_path / "trials" / "r01.0-fake"
     events = recorded_trials.events()
     events.insert(-1, {**events[-1], "event": "evaluated", "steps": 40, "samples": 4, "elapsed_ns": 9})
     recorded_trials.write(folder, recorded_trials.job(folder), events)
-    tensors.write(folder / protocol.PREDICTIONS, {"truth": np.zeros(3)})
-    assert "predictions cannot be scored" in trials.read_all(tmp_path)[1][0]
+    for predicted, reason in (
+        ({}, "there is no array 'predicted'"), ({"predicted": np.zeros((4, 2))}, "ValueError: operands could not be broadcast"),
+    ):  # fmt: skip
+        tensors.write(folder / protocol.PREDICTIONS, {"truth": np.zeros(3), **predicted})
+        (trial,), damaged = trials.read_all(tmp_path)
+        (evaluation,), (warning,) = trial.evaluations, trial.warnings
+        assert (damaged, evaluation.scores, evaluation.steps) == ([], {}, 40)
+        assert warning["name"] == protocol.NOT_SCORED and reason in warning["reason"]
+        assert trial.location_ns("cached") > 0
     (folder / protocol.PREDICTIONS / tensors.BYTES).write_bytes(b"1")
     assert "does not hold what index.json says of it" in trials.read_all(tmp_path)[1][0]
     (folder / protocol.PREDICTIONS / tensors.INDEX).write_text("[]")

@@ -13,6 +13,7 @@ import pytest
 
 from steelyard_worker import contract, network
 from steelyard_worker.case import Case, Optimizer, Settings
+from steelyard_worker.frames import place_in
 from steelyard_worker.protocol import Data, Job, Refusal
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -133,7 +134,7 @@ def failure(name: str, adapter: str = CODE["adapter.py"], line: str = CODE["work
 KNOBS = {"layout": "rows"}
 NAMES = (
     "weights", "outputs", "gradients", "update", "put copies", "synchronise waits", "pipeline", "inference", "inference waits",
-    "restart", "refusals",
+    "restart", "refusals", "read back",
 )  # fmt: skip
 
 
@@ -152,6 +153,18 @@ def test_every_check_is_seen_to_fail_here() -> None:
 
 
 FAULTS = [
+    (
+        "read back",
+        "self._mode = settings.mode",
+        "self._mode, self.applied = settings.mode, lambda: {'threads': settings.threads}",
+        "reports threads = 0 of one adapter and 1 of another in the same process",
+    ),
+    (
+        "read back",
+        "self._mode = settings.mode",
+        "self._mode, self.applied = settings.mode, lambda: {'deterministic': settings.deterministic}",
+        "reports deterministic = False of one adapter and True of another",
+    ),
     (
         "weights",
         "np.array(weights[p.name], dtype, order=order)",
@@ -286,3 +299,25 @@ def test_an_exception_of_an_adapter_fails_its_check_and_the_others_run() -> None
     by_name = {each["name"]: each for each in events}
     assert by_name["weights"] == {"name": "weights", "passed": False, "message": "OSError: gone"}
     assert by_name["gradients"]["passed"]
+
+
+def test_settings_that_a_framework_takes_only_once_are_not_called_returned_unread() -> None:
+    once = CODE["adapter.py"].replace(
+        "self._mode = settings.mode",
+        "self._mode, self.applied = settings.mode, lambda: {'threads': settings.threads}\n        if settings.threads:\n"
+        "            raise RuntimeError('The threads cannot be changed any more.')",
+    )
+    assert failure("read back", once) == ""
+
+
+def test_a_failure_names_the_last_line_of_the_adapters_own_files(tmp_path: Path) -> None:
+    (tmp_path / "adapter.py").write_text(
+        "def step(value):\n    return helper(value)\n\n\ndef helper(value):\n    return int(value)\n"
+    )
+    own: dict[str, Any] = {}
+    exec(compile((tmp_path / "adapter.py").read_text(), str(tmp_path / "adapter.py"), "exec"), own)
+    with pytest.raises(ValueError, match="invalid literal") as raised:
+        own["step"]("x")
+    assert place_in(raised.value, str(tmp_path)) == " (adapter.py, line 6, in helper)"
+    assert place_in(raised.value, str(tmp_path / "elsewhere")) == ""
+    assert place_in(raised.value, "") == "", "the files of a built-in framework are not the user's"

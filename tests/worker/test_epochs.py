@@ -13,8 +13,8 @@ from worker.scripted_training import STEP_NS, STEPS, TEST_BATCHES, points, train
 from steelyard.results import trials
 from steelyard.results.events import Shapes
 from steelyard.results.quantities import quantity
-from steelyard_worker import measure, tensors
-from steelyard_worker.protocol import Data
+from steelyard_worker import evaluation, measure, tensors
+from steelyard_worker.protocol import NOT_SCORED, Data
 
 
 @pytest.fixture
@@ -88,12 +88,26 @@ def test_the_network_is_evaluated_after_each_epoch_off_the_clock(tmp_path: Path,
     assert {each.elapsed_ns for each in trial.evaluations} == {TEST_BATCHES * STEP_NS // 2}
     assert trial.evaluation is trial.evaluations[-1]
     stored = [tensors.read(trial.folder / "predictions" / f"epoch{epoch}") for epoch in (1, 2, 3)]
-    for evaluation, predictions in zip(trial.evaluations, stored, strict=True):
+    for evaluated, predictions in zip(trial.evaluations, stored, strict=True):
         right = np.mean(predictions["predicted"] == predictions["truth"])
-        assert evaluation.scores == {"accuracy": right}
+        assert evaluated.scores == {"accuracy": right}
     assert trial.evaluations[0].scores["accuracy"] > 0.5  # it learns
     ends = [(block.start_ns, block.start_ns + block.elapsed_ns) for block in trial.blocks]
     assert ends[2][0] - ends[1][1] >= TEST_BATCHES * STEP_NS // 2  # between the blocks of two epochs
+
+
+def test_an_evaluation_that_fails_loses_no_times(tmp_path: Path, data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
+    def wrong(outputs: Any, batch: Any) -> Any:
+        return {"predicted": outputs["scores"]}
+
+    monkeypatch.setattr(evaluation, "classified", wrong)
+    trial = trained("epochs:2", tmp_path / "t", data)
+    assert trial.done and trial.location_ns("pipeline") == STEP_NS
+    assert (trial.evaluations, len(trial.warnings)) == ((), 2)
+    assert trial.warnings[0] == {
+        "name": NOT_SCORED,
+        "reason": "the metric 'accuracy' failed with KeyError: 'scores'",
+    }
 
 
 def test_the_quantities_of_epochs(tmp_path: Path, data: Data) -> None:

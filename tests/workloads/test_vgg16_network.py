@@ -8,7 +8,7 @@ import pytest
 
 from steelyard.catalog import workloads
 from steelyard.errors import UserError
-from steelyard_worker import classification
+from steelyard_worker import classification, dropout
 from steelyard_worker.network import Network
 
 
@@ -34,6 +34,31 @@ def test_parameters_and_multiplications_are_the_published_ones(
 ) -> None:
     network = described(preset, **sizes)
     assert (network.trainable_count, network.macs) == (parameters, macs)
+
+
+def test_dropout_after_convolutions_adds_no_tensor_and_leaves_no_block_to_compute_again() -> None:
+    """A block that is computed again would draw another mask."""
+    plain, dropped = (described("tiny-recipe", conv_dropout=value) for value in (False, True))
+    assert plain.parameters == dropped.parameters
+    assert plain.blocks
+    assert not dropped.blocks
+    assert dropped.dropout
+    assert described("tiny-recipe", dense=0).dropout
+    assert not described("tiny-recipe", dense=0, conv_dropout=False).dropout
+
+
+def test_a_frozen_body_has_no_dropout() -> None:
+    with pytest.raises(UserError, match="a frozen body is not trained, so conv_dropout has no effect"):
+        described("tiny-recipe", freeze_backbone=True)
+
+
+def test_rates_of_dropout_are_those_of_the_paper() -> None:
+    counts = {1: 2, 2: 2, 3: 3, 4: 3, 5: 3}
+    rates = {
+        stage: [dropout.after_convolution(stage, each, count) for each in range(1, count + 1)]
+        for stage, count in counts.items()
+    }
+    assert rates == {1: [0.3, 0], 2: [0.4, 0], 3: [0.4, 0.4, 0], 4: [0.4, 0.4, 0], 5: [0.4, 0.4, 0]}
 
 
 def test_a_convolution_has_a_bias_only_without_batch_norm() -> None:

@@ -23,9 +23,6 @@ if TYPE_CHECKING:
     from steelyard.results.learning import Course, Unit
     from steelyard.statistics.intervals import Ratio
 
-NOT_WAITING = ("asynchronous", "local")
-# Kinds that exchange gradients in every step, each part with a share of the batch.
-WAITING = ("processes", "server", "library", "devices")
 SECONDS_AND_EPOCHS: tuple[Unit, Unit] = ("seconds", "epochs")
 HEADING = "Beside ranks that wait in every step"
 CAPTION = (
@@ -69,17 +66,30 @@ def beside(comparison: Comparison) -> list[Beside]:
     """Return the contenders whose ranks do not wait in every step, each with the fastest of its framework whose ranks do."""
     found = []
     for contender in comparison.contenders:
-        if _is_of(comparison, contender, NOT_WAITING) and (waiting := _waiting(comparison, contender)):
+        if (
+            _counts(comparison, contender)
+            and _is_asynchronous(contender)
+            and (waiting := _waiting(comparison, contender))
+        ):
             speed = ratio_of(comparison, waiting, contender)
             found.append(Beside(contender, waiting, speed, **_learning(comparison, contender, waiting)))
     return found
 
 
-def _is_of(comparison: Comparison, contender: Contender, kinds: tuple[str, ...]) -> bool:
+def _counts(comparison: Comparison, contender: Contender) -> bool:
+    return is_shown(comparison, contender) and computation(contender) in (SAME, OTHER)
+
+
+def _is_asynchronous(contender: Contender) -> bool:
+    """Return whether its ranks exchange something, and do not wait for each other in every step."""
     spread = spread_of(contender)
-    return bool(
-        spread and spread.kind in kinds and is_shown(comparison, contender) and computation(contender) in (SAME, OTHER)
-    )
+    return spread is not None and spread.does.connects and not spread.does.waits
+
+
+def _waits(contender: Contender) -> bool:
+    """Return whether its parts exchange gradients in every step, each with a share of the batch and all weights."""
+    spread = spread_of(contender)
+    return spread is not None and spread.does.waits and not spread.does.divides
 
 
 def _waiting(comparison: Comparison, contender: Contender) -> Contender | None:
@@ -87,7 +97,10 @@ def _waiting(comparison: Comparison, contender: Contender) -> Contender | None:
     found = [
         each
         for each in comparison.contenders
-        if _is_of(comparison, each, WAITING) and parts_of(each.case.strategy) == parts and alike(each, contender)
+        if _counts(comparison, each)
+        and _waits(each)
+        and parts_of(each.case.strategy) == parts
+        and alike(each, contender)
     ]
     return min(found, key=lambda each: _time(comparison, each), default=None)
 

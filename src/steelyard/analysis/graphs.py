@@ -11,6 +11,9 @@ from steelyard.results.record import PASSES, Group
 from steelyard.statistics.intervals import Ratio
 
 ALL, NONE = "all", "none"
+WITHOUT, WITH = "without-", "with-"
+SWITCHED = {WITHOUT: "all others", WITH: "all"}
+"""Beginnings of choices that differ from all passes in one, and to what that pass adds."""
 
 
 def by_passes(graphs: Sequence[Counted]) -> dict[str, Counted]:
@@ -65,8 +68,14 @@ def as_dict(contender: Contender) -> dict[str, Any]:
 def added(value: str, found: Mapping[str, Counted]) -> str:
     """Return what the last pass of a set removes in addition to the others, and what the pass that a set leaves out would remove.
 
-    A set is written as the names of its passes, joined by `+`; the longest one has all passes.
+    A set is written as the names of its passes, joined by `+`; the longest one has all passes. `without-NAME` and `with-NAME`
+    differ from all passes in one.
     """
+    for prefix, others in SWITCHED.items():
+        name = value.removeprefix(prefix)
+        if name != value:
+            more, fewer = (found[ALL], found[value]) if prefix == WITHOUT else (found[value], found[ALL])
+            return f"{name} to {others}: {fewer.total - more.total:,}"
     chosen, longest = value.split("+"), max(found, key=lambda each: each.count("+")).split("+")
     before, parts = "+".join(chosen[:-1]), []
     if before in found and chosen == longest[: len(chosen)]:
@@ -83,6 +92,8 @@ def without_passes(contender: Contender) -> str:
 
 
 def words_of(value: str) -> str:
+    for prefix in SWITCHED:
+        value = value.replace(prefix, prefix.replace("-", " "))
     return value.replace("+", " + ")
 
 

@@ -34,10 +34,16 @@ def of_plan(group: Group) -> Conditions:
     return Conditions(
         cells=(f"{case.workload}:{case.preset}",), devices=(case.settings.device,), precision=_precision(group),
         batches=(case.batch,),
-        data=RANDOM if name in ("", SYNTHETIC) else name,
+        data=RANDOM if name in ("", SYNTHETIC) else name + _limit(case),
         sizes={key: value for key, value in case.sizes.items() if key != "batch"},
         epochs=group.protocol.schedule.epochs, dropout=ON if case.settings.knobs.get("dropout") == ON else OFF, **trained,
     )  # fmt: skip
+
+
+def _limit(case: Case) -> str:
+    """Return how many training samples are used, where not all are."""
+    limit = case.data.get("train_limit", 0)
+    return f", {limit:,} training samples" if limit else ""
 
 
 def _precision(group: Group) -> str:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from steelyard.statistics.intervals import Ratio, ratio_interval
-from steelyard_worker.strategy import ALONE, name_of
+from steelyard_worker.strategy import name_of
+from steelyard_worker.strategy_kinds import ALONE
 
 if TYPE_CHECKING:
     from steelyard.analysis.model import Comparison, Contender

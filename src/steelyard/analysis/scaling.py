@@ -12,8 +12,10 @@ from steelyard.results.quantities import STEP_TIME
 from steelyard.statistics.answer import is_wide
 from steelyard.statistics.intervals import Ratio, ratio_interval
 from steelyard.statistics.unpaired import welch
+from steelyard_worker import strategy_kinds
 from steelyard_worker.case import differences
-from steelyard_worker.strategy import ALONE, MICRO_BATCHES, OTHER_ALGORITHMS, PINNED, SINGLE, name_of, parts_of
+from steelyard_worker.strategy import MICRO_BATCHES, PINNED, SINGLE, name_of, parts_of
+from steelyard_worker.strategy_kinds import ALONE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -23,10 +25,6 @@ if TYPE_CHECKING:
     from steelyard_worker.strategy import Spread
 
 SAME, OTHER = "the same", "another algorithm"
-# Kinds whose parts compute some layers for the whole batch, also if one process drives all devices.
-CUTTING = ("model", "pipeline")
-# Kinds whose ranks hold only a part of the weights or of the optimizer's state.
-DIVIDING = ("sharded", *CUTTING)
 # Fields of a case that change with the batch.
 OF_THE_BATCH = frozenset({"sizes.batch", "specification", "inputs"})
 
@@ -131,23 +129,24 @@ def is_shown(comparison: Comparison, contender: Contender) -> bool:
 def _scaled(comparison: Comparison, contender: Contender, is_single: bool = False) -> Scaled:
     spread, parts = spread_of(contender), parts_of(contender.case.strategy)
     kind, computes = spread.kind if spread else SINGLE, computation(contender)
+    does = strategy_kinds.of(kind)
     facts: dict[str, Any] = {
         "processes": ranks.processes(contender.trials[0].job),
-        "shares_batch": not spread or (spread.shares == "batch" and kind not in CUTTING),
+        "shares_batch": not spread or (spread.shares == "batch" and not does.cuts),
         "memory_bytes": of_each_rank(contender, ranks.peak_of_each),
         "busy_cores": of_each_rank(contender, lambda trial: _busy(trial, comparison.primary)),
     }  # fmt: skip
     if is_single or computes not in (SAME, OTHER):
         return Scaled(contender, kind, parts, computes=computes, **facts)
-    if kind == "pipeline" and (count := _micro_batches(contender)):
+    if does.in_micro_batches and (count := _micro_batches(contender)):
         facts |= {"micro_batches": count, "ideal_idle": (parts - 1) / (count + parts - 1)}
     if single := _single(comparison, contender):
         facts["single"] = single
         if speed_up := ratio_of(comparison, single, contender):
             efficiency = _share(speed_up, 0, 1 / parts)
             facts |= {"speed_up": speed_up, "efficiency": efficiency}
-            facts["idle"] = _share(speed_up, 1, -1 / parts) if kind == "pipeline" else None
-        if kind in DIVIDING and facts["processes"] > 1:
+            facts["idle"] = _share(speed_up, 1, -1 / parts) if does.in_micro_batches else None
+        if does.divides and facts["processes"] > 1:
             facts["memory"] = ratio_interval(_of_hungriest_rank(contender), _of_hungriest_rank(single))
     if kind != ALONE and facts["shares_batch"] and (without := _without_exchange(comparison, contender)):
         ratio = _paired(comparison, without, contender)
@@ -169,7 +168,7 @@ def computation(contender: Contender) -> str:
         return "invalid"
     if contender.proof.on_purpose:
         return contender.proof.on_purpose
-    if spread and spread.kind in OTHER_ALGORITHMS:
+    if spread and spread.does.otherwise:
         return OTHER
     return SAME if contender.proof.state == "certified" else "not certified"
 

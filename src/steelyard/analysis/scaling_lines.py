@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from steelyard.analysis import formatting, scaling
-from steelyard.analysis.asynchronous_ranks import NOT_WAITING
 from steelyard.statistics import sentences
-from steelyard_worker.strategy import ALONE
+from steelyard_worker import strategy_kinds
+from steelyard_worker.strategy_kinds import ALONE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -63,7 +63,7 @@ def _where(strategy: str, share: scaling.Share) -> str:
 
 def _speed_ups(rows: Sequence[Scaled]) -> str:
     """Return how many contenders have a shorter step than one process. Asynchronous ranks have lines of their own."""
-    counted = [row for row in rows if row.speed_up and row.kind not in (ALONE, *NOT_WAITING)]
+    counted = [row for row in rows if row.speed_up and strategy_kinds.of(row.kind).waits]
     ratios = [row.speed_up for row in counted if row.speed_up]
     if len(ratios) < 2:
         return ""

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from steelyard.analysis import nodes, repeated_rounds
+from steelyard.analysis import nodes, repeated_rounds, reported
 from steelyard.analysis.formatting import SHORT_INPUTS
 from steelyard.analysis.model import Comparison, Contender, Source, Speed
 from steelyard.results import loss_courses, memorised
@@ -77,6 +77,9 @@ KINDS = {
         "It includes compilation, tracing and memory allocation. This matters for short jobs; compare the start-up times.",
     ),
     "NoSteadyState": ("note", "No action needed. More rounds reduce the effect; its times are on the page."),
+    "NotScored": (
+        "warning", "The times count. Let `predictions` in network.py fit `metric` in spec.toml, or write metric = \"none\".",
+    ),
     "CompiledWhileCounted": ("warning", "The time includes compilation. Check the times on the page."),
     "LeftProcesses": (
         "warning",
@@ -92,16 +95,11 @@ KINDS = {
         "Verdicts between the two sides may compare unlike trainings. A further framework shows which side trains otherwise.",
     ),
     "Unsteady": ("note", "It stands beside the mean, too. No action needed; on an idle machine steps are often steadier."),
+    "MemoryOfLibraries": ("note", "Compare peak memory with a larger batch or preset."),
     "InputBound": (
         "note", "See the table of the cached batch for the framework alone, or use more loader workers (--loader-workers).",
     ),
 }  # fmt: skip
-OF_WORKERS = {
-    "no-steady-state": "The process did not reach a steady state within the limit of the warm-up.",
-    "cores-shared": "Its parts have more threads together than there are cores, so they wait for each other.",
-    "left-processes": "Its process left other processes behind. They were ended, so that they do not compute beside others.",
-    "compiled-while-counted": "The framework compiled or traced something in counted blocks.",
-}
 
 
 @dataclass(frozen=True)
@@ -163,6 +161,8 @@ def find(
     found += [_warning("LeftOutNodes", RUN, sentence) for sentence in source.record.left_out]
     for comparison in comparisons:
         found += _scatter(comparison)
+        if sentence := reported.memory_of_libraries(comparison):
+            found.append(_warning("MemoryOfLibraries", comparison.group, sentence))
         found += _repeated(comparison, source)
         found += _partings(comparison, source)
         for contender in comparison.contenders:
@@ -270,9 +270,8 @@ def _of_contender(comparison: Comparison, contender: Contender, source: Source) 
         yield _warning("Failed", subject, contender.failure)
     if contender.speeds and contender.proof.state != "certified" and not contender.proof.on_purpose:
         yield _warning("NotCertified", subject, contender.proof.sentence)
-    for kind in sorted({warning["name"] for trial in contender.trials for warning in trial.warnings}):
-        sentence = OF_WORKERS.get(kind, f"The worker reported the warning '{kind}'.")
-        yield _warning(kind.title().replace("-", ""), subject, sentence)
+    for each in reported.warnings(contender):
+        yield _warning(each.name.title().replace("-", ""), subject, each.sentence, each.advice)
     first, steady = contender.first_step_ns, next(iter(contender.speeds.values()), None)
     if first and steady and first > SLOW_FIRST_STEPS * steady.location.value_ns:
         later = f"{first / steady.location.value_ns:,.0f}"

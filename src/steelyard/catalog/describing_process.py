@@ -1,12 +1,14 @@
-"""The process in which a user's network.py runs: it answers one request, a folder, with files of data, and ends.
+"""The process in which a user's network.py or data.py runs: it answers one request, a folder, with files of data, and ends.
 
 Everything that the code prints goes to the output of this process. Whatever it does to the process, the one that asked goes on.
 """
 
 import json
 import os
+import re
 import sys
 import traceback
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -19,13 +21,17 @@ from steelyard_worker.sizes import SizesError
 REQUEST = "request.json"
 DRAWN = "drawn"
 MODULE = "network.py"
+DATA_MODULE = "data.py"
+PREPARE = "prepare"  # the function of data.py that makes a data set
+ARRAY_NAME = re.compile(r"(?:(?:train|test)/)?[A-Za-z_][A-Za-z0-9_.-]*")
 
 
 @dataclass(frozen=True)
 class Request:
-    """What is asked of `folder`: the networks of all `sizes`, or, with a `function`, a batch of the first of them.
+    """What is asked of `folder`: the networks of all `sizes`, or, with a `function`, a batch of the first of them, or its data.
 
-    `state`: of the bit generator with which `function` draws `count` samples.
+    `state`: of the bit generator with which `function` draws `count` samples. `data`: the folder that `prepare` reads, if any;
+    `output`: where it leaves its arrays.
     """
 
     folder: str
@@ -33,6 +39,13 @@ class Request:
     function: str = ""
     state: dict[str, Any] | None = None
     count: int = 0
+    data: str = ""
+    output: str = ""
+
+    @property
+    def module(self) -> str:
+        """The file in the folder that answers."""
+        return DATA_MODULE if self.function == PREPARE else MODULE
 
 
 @dataclass(frozen=True)
@@ -65,22 +78,23 @@ def described(folder: Path, sizes: dict[str, Any]) -> Network | Failure:
     return Failure(f"it gives {wrong}", shape=wrong) if wrong else found
 
 
-def failure(error: BaseException, folder: Path) -> Failure:
-    """Return what went wrong in the code of a workload folder: the error in one line, and where in network.py it was raised."""
+def failure(error: BaseException, path: Path) -> Failure:
+    """Return what went wrong in a file of a workload folder: the error in one line, and where in the file it was raised."""
     message = " ".join(str(error).split())
     if isinstance(error, SizesError):
         return Failure(message, refused=True)
     if isinstance(error, SystemExit):
-        return Failure(f"it called sys.exit({error.code!r}){_line(error, folder)}, where it had to return the network")
+        return Failure(f"it called sys.exit({error.code!r}){_line(error, path)}, where it had to return")
     text = f"{type(error).__name__}: {message}" if message else type(error).__name__
     key = str(error.args[0]) if isinstance(error, KeyError) and error.args else ""
-    return Failure(text + _line(error, folder), key)
+    return Failure(text + _line(error, path), key)
 
 
-def _line(error: BaseException, folder: Path) -> str:
-    """Return where in network.py an error was raised; a syntax error says so itself."""
-    path = str(folder / MODULE)
-    lines = [number for frame, number in traceback.walk_tb(error.__traceback__) if frame.f_code.co_filename == path]
+def _line(error: BaseException, path: Path) -> str:
+    """Return where in a file an error was raised; a syntax error says so itself."""
+    lines = [
+        number for frame, number in traceback.walk_tb(error.__traceback__) if frame.f_code.co_filename == str(path)
+    ]
     return f" (line {lines[-1]})" if lines else ""
 
 
@@ -90,12 +104,23 @@ def main(place: Path) -> None:
     _die_with_parent()
     for number in range(1 if request.function else len(request.sizes)):
         try:
-            _draw(place, request) if request.function else _describe(place, request, number)
+            _answer(place, request, number)
         except BaseException as error:  # the user's code can raise anything, also what ends a process
-            _write(place / failure_file(number), json.dumps(asdict(failure(error, Path(request.folder)))))
+            why = failure(error, Path(request.folder, request.module))
+            _write(place / failure_file(number), json.dumps(asdict(why)))
     for stream in (sys.stdout, sys.stderr):
         stream.flush()
     os._exit(0)
+
+
+def _answer(place: Path, request: Request, number: int) -> None:
+    if request.function == PREPARE:
+        _prepare(request)
+        _write(place / PREPARE, "")
+    elif request.function:
+        _draw(place, request)
+    else:
+        _describe(place, request, number)
 
 
 def _describe(place: Path, request: Request, number: int) -> None:
@@ -122,6 +147,20 @@ def _draw(place: Path, request: Request) -> None:
             message = f"'{name}' is an array of objects, and a batch has arrays of numbers"
             raise TypeError(message)
     tensors.write(place / DRAWN, arrays)
+
+
+def _prepare(request: Request) -> None:
+    """Write each array that `prepare` gives as an .npy file; it may yield them one by one, so that not all are in memory."""
+    import numpy as np
+
+    made = networks.load(request.folder, "data").prepare(Path(request.data) if request.data else None, request.sizes[0])
+    for name, array in made.items() if isinstance(made, Mapping) else made:
+        if not isinstance(name, str) or not ARRAY_NAME.fullmatch(name):
+            message = f"{name!r} is no name of an array; use the name of an input, or 'train/' or 'test/' before it"
+            raise ValueError(message)
+        path = Path(request.output, f"{name}.npy")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        np.save(path, np.asarray(array), allow_pickle=False)
 
 
 def _write(path: Path, text: str) -> None:

@@ -19,7 +19,8 @@ from steelyard.catalog.knobs import read as read_knob
 from steelyard.errors import UserError, named, nearest
 from steelyard.files import settings_files
 from steelyard.files.ranges import Range
-from steelyard_worker.strategy import ALONE, SINGLE, SPREAD_ALONE, name_of
+from steelyard_worker.strategy import SINGLE, SPREAD_ALONE, name_of
+from steelyard_worker.strategy_kinds import ALONE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -287,10 +288,10 @@ def _framework_folders(root: Path) -> list[Path]:
 
 
 def _check_name(folder: Path, taken: dict[str, Framework]) -> None:
-    """The name becomes the name of a Python package in the worker, so it must be an identifier that is still free."""
-    if not re.fullmatch(r"[a-z][a-z0-9_]*", folder.name):
+    """The name becomes the name of a Python package in the worker, and a part of options, so it must fit both and be free."""
+    if not re.fullmatch(r"[a-z][a-z0-9_-]*", folder.name):
         raise UserError(
-            f"{folder}: '{folder.name}' cannot name a framework. Use lower-case letters, digits and '_', with a letter first."
+            f"{folder}: '{folder.name}' cannot name a framework. Use lower-case letters, digits, '_' and '-', a letter first."
         )
     if folder.name in taken:
         kind = "in another folder" if taken[folder.name].user_folder else "built in"

@@ -7,8 +7,10 @@ their names; the others are called by workers alone, which load them themselves.
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, fields, replace
-from typing import Any
+from functools import cache
+from typing import Any, get_type_hints
 
+from steelyard_worker import network as described
 from steelyard_worker import records
 from steelyard_worker.network import Adversarial, Input, Isolation, Network, Parameter
 
@@ -16,26 +18,17 @@ from steelyard_worker.network import Adversarial, Input, Isolation, Network, Par
 DRAWING = ("draw", "draw_set", "adversarial.draw")
 # Those that only workers call.
 OF_WORKERS = ("predictions", "write")
-FACTORS = dict[str, float]
-SHAPE = tuple[records.Positive, ...]
-# The types of the fields.
-PARAMETER = {
-    "name": str, "shape": SHAPE, "kind": str, "initial": str, "trainable": bool, "zero_gradient": bool,
-}  # fmt: skip
-INPUT = {"name": str, "shape": SHAPE, "dtype": str, "high": int, "lengths": dict[str, str]}
-ISOLATION = {"tensors": tuple[str, ...], "factors": FACTORS, "ramps": FACTORS}
-ADVERSARIAL = {"scale": float, "factors": FACTORS, "clip": float}
-NETWORK = {
-    "macs": int, "activations": int, "frozen_macs": int | None, "recursion": int, "loop_reads": int, "probes": tuple[str, ...],
-    "dropout": bool, "blocks": tuple[str, ...], "mean_over": str, "likelihood": bool, "norm_epsilon": float,
-    "small_variances": FACTORS,
-}  # fmt: skip
+# Fields that are built by themselves: functions, and what consists of further dataclasses.
+BUILT = ("parameters", "inputs", "adversarial", "isolation")
+# What JSON has in place of the annotated type: sizes are at least one, and the names in an object are text.
+IN_JSON = {"shape": tuple[records.Positive, ...], "lengths": dict[str, str]}
 
 
 def to_text(network: Network) -> str:
     """Return a network as JSON, with the names of the functions that draw. TypeError: it holds what is no data."""
     plain = {each.name: getattr(network, each.name) for each in fields(Network) if each.name not in OF_WORKERS}
     functions = [name for name in DRAWING if function(network, name)]
+    functions += [name for name in OF_WORKERS if getattr(network, name)]
     adversarial = network.adversarial
     isolation = adversarial.isolation and asdict(adversarial.isolation)
     own = {"scale": adversarial.scale, "factors": adversarial.factors, "clip": adversarial.clip, "isolation": isolation}
@@ -49,12 +42,13 @@ def from_text(text: str, drawing: Callable[[str], Callable[..., Any]]) -> Networ
     raw = records.convert(dict[str, Any], records.parse(text), "the network")
     try:
         functions: dict[str, Any] = {name: drawing(name) for name in raw["functions"] if name in DRAWING}
+        functions |= {name: _elsewhere for name in raw["functions"] if name in OF_WORKERS}
         adversarial = _adversarial(raw["adversarial"])
         found = Network(
-            parameters=tuple(Parameter(**_fields(PARAMETER, each, "a parameter")) for each in raw["parameters"]),
+            parameters=tuple(Parameter(**_fields(Parameter, each, "a parameter")) for each in raw["parameters"]),
             inputs=tuple(_input(each) for each in raw["inputs"]),
             adversarial=replace(adversarial, draw=functions.pop("adversarial.draw", None)),
-            **_fields(NETWORK, raw, "the network"), **functions,
+            **_fields(Network, raw, "the network"), **functions,
         )  # fmt: skip
     except (KeyError, TypeError) as error:
         message = f"it is incomplete ({type(error).__name__}: {error})"
@@ -82,20 +76,38 @@ def function(network: Network, name: str) -> Callable[..., Any] | None:
     return found
 
 
-def _fields(hints: Mapping[str, Any], raw: Any, where: str) -> dict[str, Any]:
-    return {name: records.convert(hint, raw[name], f"'{name}' of {where}") for name, hint in hints.items()}
+def _fields(kind: type, raw: Any, where: str) -> dict[str, Any]:
+    return {name: records.convert(hint, raw[name], f"'{name}' of {where}") for name, hint in _hints(kind).items()}
+
+
+@cache
+def _hints(kind: Any) -> dict[str, Any]:
+    """Return the types of the fields that are data, from the annotations in `steelyard_worker.network`."""
+    left = (*BUILT, *OF_WORKERS, *(name.rpartition(".")[2] for name in DRAWING))
+    annotated = {each.name: each.type for each in fields(kind) if each.name not in left}
+    plain = type(kind.__name__, (), {"__annotations__": annotated})
+    # An annotated mapping is an object in JSON, which becomes a dict.
+    return get_type_hints(plain, vars(described), {"Mapping": dict}) | {
+        name: hint for name, hint in IN_JSON.items() if name in annotated
+    }
 
 
 def _input(raw: Any) -> Input:
-    found = _fields(INPUT, raw, "an input")
+    found = _fields(Input, raw, "an input")
     return Input(**found | {"lengths": {int(axis): name for axis, name in found["lengths"].items()}})
 
 
 def _adversarial(raw: Any) -> Adversarial:
     where = "the adversarial step"
     isolation = raw["isolation"]
-    isolated = Isolation(**_fields(ISOLATION, isolation, "the isolation")) if isolation is not None else None
-    return Adversarial(isolation=isolated, **_fields(ADVERSARIAL, raw, where))
+    isolated = Isolation(**_fields(Isolation, isolation, "the isolation")) if isolation is not None else None
+    return Adversarial(isolation=isolated, **_fields(Adversarial, raw, where))
+
+
+def _elsewhere(*_: Any) -> Any:
+    """Stand for a function of the user's network that only workers call, so that its presence is known."""
+    message = "a function of a network that only workers call was called elsewhere"
+    raise RuntimeError(message)
 
 
 def _plain(value: Any) -> Any:

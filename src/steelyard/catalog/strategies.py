@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 from steelyard.files import settings_files
-from steelyard_worker.strategy import KINDS, OTHER_ALGORITHMS, OWN_LAUNCHER, Spread
+from steelyard_worker.strategy import OWN_LAUNCHER, Spread
+from steelyard_worker.strategy_kinds import KINDS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -17,10 +18,6 @@ PROOFS = "proofs"
 """Folder, beside `framework.toml`, of the scripts that show what a framework cannot do."""
 STILL_SO = 7
 """Exit code of such a script while the framework cannot do it; 0 says that it has learnt to."""
-
-# The kinds of strategies whose ranks average gradients or weights, and the one in which every gradient is applied by itself.
-AVERAGING = ("processes", "sharded", "server", "local", "library")
-ASYNCHRONOUS = "asynchronous"
 
 
 @dataclass(frozen=True)
@@ -68,14 +65,14 @@ def read_without(path: Path, tables: dict[str, Any]) -> dict[str, Without]:
 
 def exchanges(spread: Spread | None) -> TypeGuard[Spread]:
     """Return whether the ranks of such a strategy are processes that average something, or train asynchronously."""
-    return spread is not None and spread.several_processes and spread.kind in (*AVERAGING, ASYNCHRONOUS)
+    return spread is not None and spread.several_processes and spread.does.connects and not spread.does.cuts
 
 
 def otherwise(spread: Spread | None, network: Network) -> str:
     """Return what a strategy computes instead of the training of one process; empty where it computes the same."""
     if spread is None:
         return ""
-    if reason := OTHER_ALGORITHMS.get(spread.kind, ""):
+    if reason := spread.does.otherwise:
         return reason
     if spread.statistics == "share" and any(each.kind == "running_var" for each in network.parameters):
         return "batch normalisation computes with the statistics of each rank's share, not of the whole batch"

@@ -1,6 +1,6 @@
-"""Networks of the user's own: their code runs in a process beside this one, and what comes back is data.
+"""Networks and data of the user's own: their code runs in a process beside this one, and what comes back is data.
 
-A network.py may end its process, never return, or print. None of that may reach this process, which holds the run.
+A network.py or data.py may end its process, never return, or print. None of that may reach this process, which holds the run.
 """
 
 import contextlib
@@ -85,6 +85,18 @@ class Drawing:
         raise UserError(f"{path} cannot draw a batch of {count} at these sizes: {reason}.")
 
 
+def make_arrays(folder: Path, sizes: dict[str, Any], data: Path | None, output: Path) -> None:
+    """Let `prepare(data, sizes)` of data.py write its arrays to `output`: `NAME.npy`, `train/NAME.npy`. UserError: it fails."""
+    request = Request(
+        str(folder), (sizes,), describing_process.PREPARE, data=str(data) if data else "", output=str(output)
+    )
+    with _asked(folder, request) as (place, ending):
+        if (place / describing_process.PREPARE).is_file():
+            return
+        reason = (_failure(place, 0) or Failure(ending)).reason
+    raise UserError(f"{folder / describing_process.DATA_MODULE} cannot prepare the data at these sizes: {reason}.")
+
+
 @contextlib.contextmanager
 def _asked(folder: Path, request: Request) -> Iterator[tuple[Path, str]]:
     """Run a process that answers a request; yield the folder with its answers, and how it ended if one is missing."""
@@ -92,9 +104,9 @@ def _asked(folder: Path, request: Request) -> Iterator[tuple[Path, str]]:
         place = Path(temporary)
         (place / describing_process.REQUEST).write_text(json.dumps(asdict(request)), encoding="utf-8")
         with BoundedLog(place / OUTPUT) as log:
-            ending = _run(folder / describing_process.MODULE, place, log)
+            ending = _run(folder / request.module, place, log)
             log.end()
-        _show(folder / describing_process.MODULE, place / OUTPUT)
+        _show(folder / request.module, place / OUTPUT)
         yield place, ending
 
 

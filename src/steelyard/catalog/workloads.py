@@ -10,7 +10,7 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-from steelyard.catalog import describing_process, frameworks, schedules, update_rules, user_networks
+from steelyard.catalog import describing_process, frameworks, schedules, update_rules, user_networks, workload_contract
 from steelyard.catalog.describing_process import Failure
 from steelyard.catalog.frameworks import WORKER
 from steelyard.errors import UserError, named, nearest, notice
@@ -68,6 +68,7 @@ class Workload:
     """One folder: spec.toml, network.py, and one file per framework.
 
     `unsupported` gives reasons by framework, or by framework and precision or mode as in `mxnet/float64` and `tensorflow/fit`.
+    `contract`: the version of the contract of workloads that it was written for; 0: not stated.
     """
 
     name: str
@@ -81,6 +82,7 @@ class Workload:
     presets: dict[str, Preset]
     optimizers: dict[str, Optimizer]
     unsupported: dict[str, str] = field(default_factory=dict)
+    contract: int = 0
 
     def preset(self, name: str) -> Preset:
         """Return a preset by name; UserError suggests the nearest."""
@@ -109,7 +111,7 @@ class Workload:
                 raise settings_files.wrong(spec, "", where, f"[{where}] gives {found.shape}")
             if found.refused:
                 raise UserError(f"{self.name}:{preset.name} cannot have these sizes: {found.reason}.")
-            raise _failed(self.folder, f"[{where}]", found)
+            raise _failed(self.folder, f"[{where}]", found, self.contract)
         return found
 
     def networks(self) -> dict[str, Network]:
@@ -148,8 +150,9 @@ def described(folder: Path, sizes: dict[str, Any]) -> Network:
     return found
 
 
-def _failed(folder: Path, sizes: str, failure: Failure) -> UserError:
-    return UserError(f"{folder / 'network.py'} failed for {sizes}: {failure.reason}.")
+def _failed(folder: Path, sizes: str, failure: Failure, contract: int = 0) -> UserError:
+    hint = workload_contract.renamed(failure.reason, contract)
+    return UserError(f"{folder / 'network.py'} failed for {sizes}: {failure.reason}.{hint}")
 
 
 # What was described in this process, by folder, the hash of its files, and sizes.
@@ -188,7 +191,7 @@ def _describe(folder: Path, sizes: dict[str, Any]) -> Network | Failure:
     try:
         return describing_process.described(folder, json.loads(json.dumps(sizes)))
     except Exception as error:  # the sizes are the user's, and can make it raise anything
-        return describing_process.failure(error, folder)
+        return describing_process.failure(error, folder / describing_process.MODULE)
 
 
 def specification(folder: Path, sizes: dict[str, Any]) -> str:
@@ -255,6 +258,7 @@ def parse(path: Path) -> Workload:
     found: Workload = settings_files.build(path, settings_files.read(path), "", Workload, folder=path.parent)
     if wrong := names.flaw(found.name, "workload"):
         raise settings_files.wrong(path, "name", "", wrong)
+    workload_contract.check(path, found.contract)
     if found.metric not in metrics.METRICS:
         known = nearest(found.metric, list(metrics.METRICS))
         raise settings_files.wrong(path, "metric", "", f"there is no metric '{found.metric}'.{known}")

@@ -12,9 +12,9 @@ from typing import Any
 from steelyard.catalog import frameworks, strategies, workloads
 from steelyard.certificates import dumps, references, rule_checks, rule_plan
 from steelyard.certificates import record as cache
+from steelyard.certificates.capacity import Disk, Gate, next_part, saved_bytes
 from steelyard.certificates.conclusion import conclude, next_tasks
 from steelyard.certificates.evidence import Comparisons
-from steelyard.certificates.gate import Disk, Gate, next_part, saved_bytes
 from steelyard.certificates.method import Scope
 from steelyard.certificates.plan import (
     SHARED,

@@ -25,6 +25,7 @@ from steelyard.certificates.rule_plan import RulePlan
 from steelyard.certificates.sources import digest, implementation_hash, implementation_of, specification_hash
 from steelyard_worker import tensors
 from steelyard_worker.case import INFERENCE, Optimizer, Settings
+from steelyard_worker.job_kinds import CERTIFY
 from steelyard_worker.network import Network
 from steelyard_worker.protocol import Certify, Job
 from steelyard_worker.strategy import SINGLE, divisor_of, without_hosts
@@ -163,7 +164,7 @@ def plan_certification(candidate: Candidate, references: Sequence[Installation],
         _reference_task(candidate, reference, rule, folder, (0,) if rank else PERTURBATIONS, limits.noise)
         for rank, reference in enumerate(references)
     )
-    job = replace(candidate.job, kind="certify", certify=_certify(candidate, (0,), limits.noise))
+    job = replace(candidate.job, kind=CERTIFY, certify=_certify(candidate, (0,), limits.noise))
     task = Task(candidate.installation.environment, job)
     first = reference_tasks[0]
     by_rule = replace(job, case=replace(job.case, optimizer=rule))
@@ -294,7 +295,7 @@ def _reference_task(
         strategy=SINGLE,
     )
     job = replace(
-        candidate.job, kind="certify", case=case, spread=None, folder=str(folder / reference.framework), variables=variables,
+        candidate.job, kind=CERTIFY, case=case, spread=None, folder=str(folder / reference.framework), variables=variables,
         certify=_certify(candidate, perturbations, noise),
     )  # fmt: skip
     return Task(reference.environment, job, is_reference=True)

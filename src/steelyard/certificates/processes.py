@@ -8,7 +8,7 @@ from pathlib import Path
 
 from steelyard.catalog import workloads
 from steelyard.certificates import dumps, inner, kernels, references, rule_checks
-from steelyard.certificates.gate import Gate, needed_bytes
+from steelyard.certificates.capacity import Gate, needed_bytes
 from steelyard.certificates.plan import CertificationPlan, Task, with_cores
 from steelyard.certificates.rule_plan import RulePlan
 from steelyard.measure.processes import OUT_OF_MEMORY
@@ -124,7 +124,7 @@ class Processes:
         if self.session.stop.is_set():
             return False
         shutil.rmtree(task.job.folder, ignore_errors=True)
-        trial = self.session.run_aside(with_cores(task, self.gate.cores(needed)))
+        trial = self.session.run(with_cores(task, self.gate.cores(needed)))
         if task.job.variables.keys() >= kernels.VARIABLES.keys():
             kernels.condense(Path(task.job.folder))
         dumps.keep(task, key)

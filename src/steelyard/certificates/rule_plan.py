@@ -15,6 +15,7 @@ from steelyard.certificates.sources import digest, implementation_hash
 from steelyard.inputs import rates
 from steelyard_worker import network, rules, tensors
 from steelyard_worker.case import Case, Optimizer, Settings
+from steelyard_worker.job_kinds import RULE
 from steelyard_worker.network import Network, Parameter
 from steelyard_worker.protocol import Data, Job
 
@@ -68,7 +69,7 @@ def plan_rule(
     weights, inputs = rule_inputs.write(own, rule.clip)
     settings = _settings(case.framework, case.settings, {each.kind for each in described.parameters})
     checked = Job(
-        kind=rules.KIND,
+        kind=RULE,
         case=Case(
             workload=NAME, preset="", sizes={"batch": 1}, specification="", data={}, optimizer=rule,
             framework=case.framework, settings=settings, version=case.version,

@@ -172,13 +172,20 @@ def odd_reference(difference: str, odd: str, titles: Sequence[str]) -> str:
 
 
 def third_reference(third: str, shares: Mapping[str, float]) -> str:
-    """Return what a third reference says of two that disagree, where it matches neither; `shares`: of the limit, by title."""
-    sizes = listed(
-        [f"by {share:,.{1 if share < 100 else 0}f} times the limit from {title}" for title, share in shares.items()]
-    )
+    """Return what a third reference says of two that disagree, where it matches neither.
+
+    `shares`: how far it is from either by title, in limits; infinite where they cannot be compared by numbers.
+    """
+    sizes = listed([_apart(title, share) for title, share in shares.items()])
     (_, least), (odd, most) = sorted(shares.items(), key=lambda pair: pair[1])
-    likely = f" So {odd} is probably wrong." if most >= CLEARLY_FARTHER * least else ""
+    likely = f" So {odd} is probably wrong." if math.isfinite(least) and most >= CLEARLY_FARTHER * least else ""
     return f"{third}, which was computed as a third, differs from both: {sizes}.{likely}"
+
+
+def _apart(title: str, share: float) -> str:
+    if not math.isfinite(share):
+        return f"without bound from {title} (other tensors, or infinite or undefined (NaN) values)"
+    return f"by {share:,.{1 if share < 100 else 0}f} times the limit from {title}"
 
 
 def further_run_failed(by_rounding: Judgement, message: str) -> str:

@@ -9,7 +9,7 @@ from steelyard.catalog import frameworks
 from steelyard.catalog.strategies import PROOFS
 from steelyard.certificates import record
 from steelyard.certificates.sources import implementation_of
-from steelyard_worker.strategy import OTHER_ALGORITHMS, name_of, parts_of
+from steelyard_worker.strategy import name_of, parts_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -57,7 +57,7 @@ def rows(workloads: Iterable[Workload]) -> list[Row]:
     return [
         Row(
             known.name, known.title, name, spread.kind, spread.help, spread.unsupported, spread.workloads,
-            OTHER_ALGORITHMS.get(spread.kind, ""), certified.get((known.name, name), {}),
+            spread.does.otherwise, certified.get((known.name, name), {}),
         )
         for known in frameworks.contenders().values()
         for name, spread in known.strategies.items()

@@ -83,6 +83,8 @@ SELECTION = [
     _flag("--synthetic", "use random batches even if the preset has a data set"),
     _value("--data", "DIR", "folder with data sets in their official layouts; see steelyard list data", type=values.folder),
     *FOLDERS,
+    _value("--train-limit", "N[,N]", "training samples of the data set that are used (default: all)", type=values.samples,
+           dest="train_limits"),
     _value("--memory-limit", "SIZE[,SIZE]", "main memory that each measuring process may use, such as 4GB (default: no limit)",
            type=values.texts, dest="memory_limits"),
     _value("--seed", "N[,N]", "seeds for weights, data order and round order (default 1)", type=values.seeds, dest="seeds"),
@@ -227,8 +229,8 @@ GROUPS: dict[str, dict[str, list[Argument]]] = {
     "list": {"": [
         _value("what", None, "what to list",
                choices=("frameworks", "workloads", "presets", "studies", "strategies", "data", "runs")),
-        _value("name", "NAME", "with data: a data set, to show which files are read from a folder named with --data",
-               nargs="?", default=""),
+        _value("name", "NAME", "with data: a data set, to show which files are read from a folder named with --data; with "
+               "presets: a workload, to show the sizes that --set takes", nargs="?", default=""),
         *FOLDERS,
         RUNS,
         _flag("--json", "print the list as JSON"),
@@ -236,8 +238,10 @@ GROUPS: dict[str, dict[str, list[Argument]]] = {
     "new": {"": [
         _value("what", None, "what to create", choices=("workload",)),
         _value("name", "NAME", "name of the workload: letters, digits, '.', '_' and '-'"),
-        FRAMEWORKS,
+        *FOLDERS,
         _value("--into", "DIR", "parent folder (default: the current folder)", default="."),
+        _value("--like", "WORKLOAD", "copy this workload (of steelyard, of --workloads, or an example: gpt, vit) instead of "
+               "the small one of two layers", default=""),
         _several("-f --framework", "NAME", "framework to write an implementation for; may be repeated (default: the two that are "
                  "preferred as float64 references)", dest="frameworks"),
         _flag("--json", "print the folder and the next commands as JSON"),
@@ -280,6 +284,8 @@ GROUPS: dict[str, dict[str, list[Argument]]] = {
     ]},
     "doctor": {"": [
         _value("--adapter", "NAME", "check the adapter of this framework instead of the machine"),
+        _value("-w --workload", "NAME[:PRESET]", "check the adapter on this workload; by default on the smallest that it "
+               "implements", dest="workload"),
         *FOLDERS,
         _several("--env", "NAME=PYTHON", "interpreter of the framework", type=values.interpreter, dest="external"),
         _flag("--json", "print the findings as JSON"),

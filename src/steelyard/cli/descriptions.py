@@ -44,8 +44,9 @@ Create a folder with a workload of your own: spec.toml, the description of the n
 The generated files describe a small working network: certify it first, then replace it step by step. Use
 `--workloads DIR` with the other commands to make them find it.
 
-example:
-  steelyard new workload mine -f pytorch -f jax""",
+examples:
+  steelyard new workload mine -f pytorch -f jax
+  steelyard new workload mygpt --like gpt""",
     "report": """\
 Write the HTML page of a run again from its stored results and print its table of verdicts. Nothing is measured.""",
     "export": """\

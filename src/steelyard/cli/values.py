@@ -94,6 +94,11 @@ def batches(text: str) -> tuple[int, ...]:
     return _counts(text, "--batch", ranges.BATCHES, "a number of samples")
 
 
+def samples(text: str) -> tuple[int, ...]:
+    """Read numbers of training samples."""
+    return _counts(text, "--train-limit", ranges.SAMPLES, "a number of samples")
+
+
 def goal(text: str) -> tuple[str, float]:
     """Read `GOAL` or `GOAL=WEIGHT`; returns the name, as typed, and the weight: 1 if there is none."""
     name, equals, weight = text.partition("=")

@@ -26,6 +26,7 @@ from steelyard.files import atomic, full
 from steelyard.files.paths import cache_folder
 from steelyard.inputs.case_inputs import CaseInputs
 from steelyard.plan.run_plan import RunPlan
+from steelyard.results import trials
 from steelyard.results.record import RunRecord
 from steelyard_worker import tensors
 
@@ -59,7 +60,7 @@ class Agent:
 
     def holds(self) -> dict[str, tuple[int, str]]:
         """Return the files of processes that this node has kept from an earlier part of the run: path -> (size, SHA-256)."""
-        return files.listing(self._run.folder, self._run.folder / "trials")
+        return files.listing(self._run.folder, self._run.folder / trials.FOLDER)
 
     def fetch(self, path: str, begin: int) -> Piece:
         """Return one piece of a file of the run."""

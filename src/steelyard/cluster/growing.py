@@ -7,10 +7,11 @@ from pathlib import Path
 
 from steelyard.cluster import files
 from steelyard.cluster.files import Piece
+from steelyard_worker.job_kinds import KINDS
 from steelyard_worker.protocol import EVENTS
 
-# The folders of a run that are sent; only the node needs the others.
-BROUGHT = ("trials", "probes", "communication", "profiles", "graphs")
+# The folders of a run that are sent: those with records of processes. Only the node needs the others.
+BROUGHT = tuple(kind.folder for kind in KINDS.values() if kind.folder)
 # Bytes of one reply.
 MOST_BYTES = 8 * 2**20
 

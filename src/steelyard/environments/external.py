@@ -12,7 +12,7 @@ from steelyard.environments.interpreter import (
     TimeLimitError,
     inspect_interpreter,
 )
-from steelyard.environments.known import Known, examine, identity, unchanged
+from steelyard.environments.interpreter_cache import Known, examine, identity, unchanged
 from steelyard.environments.lock import python_pair, read_locks
 from steelyard.environments.progress import Progress, Report, quiet
 from steelyard.environments.spec import Environment, EnvironmentName

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from steelyard.environments.folders import environments_folder, locked, python_in, state_folder
-from steelyard.environments.known import unchanged
+from steelyard.environments.interpreter_cache import unchanged
 from steelyard.environments.verification import completed_at
 from steelyard.errors import UserError, nearest
 from steelyard.files.folders import remove_folder, size_bytes

@@ -11,12 +11,12 @@ from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
-from steelyard.environments.arriving import start
 from steelyard.environments.folders import environments_folder, locked, python_in, state_folder
 from steelyard.environments.install import install
 from steelyard.environments.install_errors import find_cause
 from steelyard.environments.interpreter import IMPORT_LIMIT_S
-from steelyard.environments.known import Known, identity, unchanged
+from steelyard.environments.interpreter_cache import Known, identity, unchanged
+from steelyard.environments.pending import start
 from steelyard.environments.progress import Progress, Report, quiet
 from steelyard.environments.spec import Environment, EnvironmentSpec, Failure
 from steelyard.environments.verification import BrokenError, DamagedError, completed_at, mark_complete, verify

@@ -12,8 +12,8 @@ from steelyard import environments as made
 from steelyard.catalog import frameworks
 from steelyard.console import Screen
 from steelyard.environments import Environment, EnvironmentName, Failure
-from steelyard.environments.arriving import Arriving, Made, start
 from steelyard.environments.interpreter import IMPORT_LIMIT_S
+from steelyard.environments.pending import Arriving, Made, start
 from steelyard.plan.run_plan import RunPlan
 from steelyard_worker import variables
 

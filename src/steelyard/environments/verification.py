@@ -7,7 +7,7 @@ from pathlib import Path
 from steelyard.environments.contents import Contents, find_damage, recorded
 from steelyard.environments.folders import python_in, site_folders
 from steelyard.environments.interpreter import IMPORT_LIMIT_S, StartError, TimeLimitError, inspect_interpreter
-from steelyard.environments.known import Installed, Known, examine
+from steelyard.environments.interpreter_cache import Installed, Known, examine
 from steelyard.environments.lock import version_order
 from steelyard.environments.spec import EnvironmentSpec
 from steelyard.errors import UserError

@@ -40,6 +40,7 @@ THREADS = Range(1, 4096)
 WORKERS = Range(0, 1024)
 SEEDS = Range(0, 2**32 - 1)  # the largest that every framework accepts
 BATCHES = Range(1, 10_000_000)
+SAMPLES = Range(1, 1_000_000_000)
 STEPS = Range(1, 1_000_000_000)
 PROFILES = Range(0, 20)
 TAKEN_PROFILES = Range(1, PROFILES.most)

@@ -4,7 +4,6 @@ import sys
 import threading
 import time
 from dataclasses import replace
-from typing import ClassVar
 
 from steelyard.host import gpu
 from steelyard.host.counters import Sample, take_sample
@@ -19,10 +18,8 @@ class Sampler:
 
     Work of this process and of everything it starts counts as its own; all other work is foreign. On systems
     other than Linux nothing is sampled: there, ended children no longer show their CPU time, so work of this run
-    could not be told from work of others. `last`: the samples of the sampler of this process that ended last.
+    could not be told from work of others.
     """
-
-    last: ClassVar[tuple[Sample, ...]] = ()
 
     def __init__(self, period_s: float = 1.0) -> None:
         self._period_s = period_s
@@ -43,7 +40,11 @@ class Sampler:
         self._stop.set()
         self._thread.join()
         self._sample()
-        Sampler.last = tuple(self._samples)
+
+    @property
+    def samples(self) -> tuple[Sample, ...]:
+        """The samples until now, the first first."""
+        return tuple(self._samples)
 
     def summary(self, since_ns: int = 0, until_ns: int | None = None) -> HostNoise:
         """Return the noise between two readings of `time.monotonic_ns()`; by default, of the whole time."""

@@ -13,16 +13,20 @@ from steelyard.files import atomic
 from steelyard.files.paths import cache_folder
 from steelyard.inputs import data, rates, weights
 from steelyard.inputs.data.order import write_order
+from steelyard.inputs.data.sample_arrays import check_inputs as check_samples
 from steelyard.inputs.data.synthetic import check_inputs, synthesise, synthesise_adversarial, synthesise_set
+from steelyard.inputs.data.work import Known
+from steelyard.inputs.metric_fit import check_metric
 from steelyard.plan.run_plan import RunPlan
 from steelyard_worker import tensors
-from steelyard_worker.case import INFERENCE, OWN, PADDED, Case
-from steelyard_worker.network import Network, Parameter
+from steelyard_worker.case import INFERENCE, OWN, PADDED, TRAINING, Case
+from steelyard_worker.network import Input, Network, Parameter
 from steelyard_worker.protocol import Data
 
 SYNTHETIC_SEED = 20
 FEWEST_ORDERED_STEPS = 2000
 OPENED_BEFORE_WAITING, OPENED_FOR_A_PLAN = 1000, 50  # files of each split, see `inspect`
+OF_THE_USER = {"arrays": "your arrays", "text": "your text", "own": "what data.py made"}
 CHECKED = {"official": "checksums agree with the official data", "pinned": "checksums agree with the known files"}
 
 
@@ -48,29 +52,58 @@ def check(plan: RunPlan) -> None:
 
     UserError: parameters or inputs of a network are declared wrongly, or its data is neither in the folder nor downloaded.
     """
-    for case in {recipe(variant.case): variant.case for variant in plan.variants}.values():
+    for group, case in {recipe(each.case): (each.group, each.case) for each in plan.variants}.values():
         network = _network(plan, case)
         rates.check(case)
         weights.check(network.parameters)
         check_inputs(network, case.batch, SYNTHETIC_SEED)
         _check_lengths(network, case)
         if case.data and case.data["name"] != SYNTHETIC:
-            data.check(_request(plan, case))
+            request = _request(plan, case)
+            if case.task == TRAINING:
+                check_metric(plan.group(group).metric, network, f"{case.workload}:{case.preset}")
+            data.check(request)
+            if given := data.samples(request):
+                check_samples(network.inputs, given, request.name, f"{case.workload}:{case.preset}")
 
 
 def inspect(plan: RunPlan, most: int) -> list[str]:
-    """Describe what is left out or changed of the data that the user names, after opening at most `most` files of each split.
+    """Describe the data that the user names, and what is left out or changed, after opening at most `most` files of each split.
 
     It takes one core, because others may be measuring. UserError names all files that cannot be used, of those that were opened.
     """
-    requests = {
-        recipe(variant.case): _request(plan, variant.case)
+    cases = {
+        recipe(variant.case): variant.case
         for variant in plan.variants
         if variant.case.data and variant.case.data["name"] != SYNTHETIC
     }
-    distinct = {repr(request): request for request in requests.values()}.values()
-    sentences = (f"Data {request.name}. {text}" for request in distinct for text in data.inspect(request, most))
+    opened: dict[str, tuple[list[str], Known]] = {}
+    sentences: list[str] = []
+    for case in cases.values():
+        request = _request(plan, case)
+        if repr(request) not in opened:
+            opened[repr(request)] = data.inspect(request, most)
+        counted, known = opened[repr(request)]
+        found = [*counted, *_counts(known), *_heads(_network(plan, case), case, known.classes)]
+        sentences += [f"Data {request.name}. {text}" for text in found]
     return list(dict.fromkeys(sentences))
+
+
+def _counts(known: Known) -> list[str]:
+    classes = f" in {known.classes:,} classes" if known.classes else ""
+    if not known.train:
+        return []
+    return [f"Samples: {known.train:,} for training and {known.test:,} for testing{classes}."]
+
+
+def _heads(network: Network, case: Case, classes: int) -> list[str]:
+    """Say that the network tells more classes apart than its data has, with the size that fits, where there is one."""
+    label = next((each for each in network.inputs if each.name == "label" and not each.shape), None)
+    if not classes or label is None or label.high <= classes:
+        return []
+    names = [name for name, value in case.sizes.items() if value == label.high and not isinstance(value, bool)]
+    remedy = f" --set {names[0]}={classes} fits the network to the data." if len(names) == 1 else ""
+    return [f"The network of {case.workload}:{case.preset} tells {label.high:,} classes apart.{remedy}"]
 
 
 def prepare(plan: RunPlan, report: Callable[[data.Progress], None]) -> dict[str, CaseInputs]:
@@ -117,6 +150,7 @@ def _prepare(plan: RunPlan, case: Case, report: Callable[[data.Progress], None])
     initial = _with_embedding(initial, prepared.folder)
     arrays = tensors.read(prepared.folder)
     count = len(arrays["position/train"])
+    _check_limit(case, count)
     per_epoch = count // case.batch
     steps = _steps(plan, case, per_epoch)
     buckets, changing = case.sizes.get("buckets", 1), rates.write(case.optimizer, steps, per_epoch)
@@ -158,27 +192,44 @@ def _parameters(network: Network, case: Case) -> tuple[Parameter, ...]:
 
 def _check_fit(network: Network, prepared: data.Prepared, preset: str) -> None:
     """Check that the prepared samples are those that the network declares. UserError names the first input that differs."""
-    arrays = tensors.read(prepared.folder)
+    arrays, name = tensors.read(prepared.folder), prepared.meta["data"]
     for declared in network.inputs:
         held, shape = arrays.get(f"train/{declared.name}"), tuple(declared.shape)
-        if held is None:
-            found, expected = "is missing", f"it with the shape {shape}"
-        elif held.shape[1:] != shape:
-            found, expected = f"has the shape {held.shape[1:]} per sample", f"{shape}"
-        elif not shape and declared.high and held.max() >= declared.high:
-            found, expected = f"has values up to {held.max()}", f"values below {declared.high}"
-        else:
-            continue
+        _check_shape(declared, held.shape[1:] if held is not None else None, name, preset)
+        if held is not None and not shape and declared.high and held.max() >= declared.high:
+            raise _unfit(declared, f"has values up to {held.max()}", f"values below {declared.high}", name, preset)
+
+
+def _check_shape(declared: Input, held: tuple[int, ...] | None, name: str, preset: str) -> None:
+    shape = tuple(declared.shape)
+    if held is None:
+        raise _unfit(declared, "is missing", f"it with the shape {shape}", name, preset)
+    if held != shape:
+        raise _unfit(declared, f"has the shape {held} per sample", f"{shape}", name, preset)
+
+
+def _unfit(declared: Input, held: str, expected: str, name: str, preset: str) -> UserError:
+    return UserError(
+        f"{preset}: the input '{declared.name}' {held} in the data '{name}', but the network declares {expected}; change the "
+        "sizes or the [data] table of the preset."
+    )
+
+
+def _check_limit(case: Case, count: int) -> None:
+    """Check that the data has as many training samples as are asked for: fewer would be shown as more than they are."""
+    wanted = case.data.get("train_limit", 0)
+    if wanted > count:
         raise UserError(
-            f"{preset}: the input '{declared.name}' {found} in the data '{prepared.meta['data']}', but the network declares "
-            f"{expected}; change the sizes or the [data] table of the preset."
+            f"{case.workload}:{case.preset} is to train on {wanted:,} samples (train_limit), and the data has {count:,} "
+            "that fit. Ask for fewer."
         )
 
 
 def _request(plan: RunPlan, case: Case) -> data.DataRequest:
     options = {key: value for key, value in case.data.items() if key != "name"}
     folder = Path(plan.options.data) if plan.options.data else None
-    return data.DataRequest(case.data["name"], folder, options)
+    code = data.OwnCode(Path(plan.workload_folders[case.workload]), dict(case.sizes), folder)
+    return data.DataRequest(case.data["name"], folder, options, _network(plan, case).inputs, code)
 
 
 def _with_embedding(initial: Path, prepared: Path) -> Path:
@@ -202,6 +253,8 @@ def _origin(meta: dict[str, Any]) -> str:
     counted = "".join(f" {sentence}" for sentence in data.sentences(meta))
     if meta["verified"] in CHECKED:
         return f"{meta['title']}: {count}; {CHECKED[meta['verified']]}.{counted}"
+    if whose := OF_THE_USER.get(meta.get("data", "")):
+        return f"{whose}: {count}.{counted}"
     name = meta["title"].partition(":")[0]
     checked = f"{count}; no checksum shows that it is the official data."
     return f"your data in the layout of {name} ({meta['layout']}): {checked}{counted}"

@@ -16,7 +16,8 @@ from steelyard.measure import jobs, launch
 from steelyard.measure.doctor import Finding
 from steelyard.plan import resolve
 from steelyard.plan.options import Options
-from steelyard_worker.case import Settings
+from steelyard_worker.case import Case, Settings
+from steelyard_worker.job_kinds import CONTRACT, SETTINGS
 from steelyard_worker.protocol import Job
 
 UNKNOWN = "no-such-value"
@@ -33,14 +34,16 @@ class Process:
 
 
 def examine(options: Options, screen: Screen) -> list[Finding]:
-    """Return a finding for every check of the one framework in `options`, on the smallest workload that it implements.
+    """Return a finding for every check of the one framework in `options`, and first one that says on which workload.
 
-    Raises UserError where the framework is unknown, implements no workload, or has no environment.
+    That is the one in `options`, or else the smallest that the framework implements. Raises UserError where the framework is
+    unknown, implements no workload, or has no environment.
     """
     frameworks.use(options.framework_folders)
     (name,) = options.frameworks
     known = frameworks.framework(name)
-    plan = resolve.plan(replace(options, workloads=(_smallest(known, options),)))
+    _check_own_networks(known)
+    plan = resolve.plan(replace(options, workloads=options.workloads or (_smallest(known, options),)))
     environments = setup.begin(plan, screen)
     environments.failures()
     screen.stage("Checks")
@@ -49,7 +52,7 @@ def examine(options: Options, screen: Screen) -> list[Finding]:
     with TemporaryDirectory() as folder:
         job = jobs.certifying(plan, variant, inputs, Path(folder))
         python = environments[variant.case.environment].python
-        findings: list[Finding] = []
+        findings = [_chosen(variant.case, bool(options.workloads))]
         for number, process in enumerate(_processes(known, variant.case.settings)):
             screen.progress(process.title, number, 0)
             findings += _findings(process, _events(job, process, Path(folder) / str(number), python))
@@ -59,13 +62,21 @@ def examine(options: Options, screen: Screen) -> list[Finding]:
     return findings
 
 
-def _smallest(known: Framework, options: Options) -> str:
-    """Return the workload and preset with the fewest parameters that the framework implements."""
+def _chosen(case: Case, asked: bool) -> Finding:
+    why = "" if asked else ", the smallest that it implements (another: -w NAME:PRESET)"
+    return Finding("workload", "ok", f"Checked on {case.workload}:{case.preset}{why}.")
+
+
+def _check_own_networks(known: Framework) -> None:
     if known.exporters:
         raise UserError(
             f"{known.title} runs networks that other frameworks have exported, so its adapter is not checked alone. Certify one: "
             f"steelyard certify -w resnet18:tiny -f {known.name} --task inference"
         )
+
+
+def _smallest(known: Framework, options: Options) -> str:
+    """Return the workload and preset with the fewest parameters that the framework implements."""
     found = workloads.find(options.workload_folders)
     counts = {
         f"{name}:{preset}": network.trainable_count
@@ -84,18 +95,18 @@ def _smallest(known: Framework, options: Options) -> str:
 def _processes(known: Framework, settings: Settings) -> Iterator[Process]:
     """Yield the processes that check everything that `framework.toml` declares."""
     for mode in known.modes:
-        yield Process(f"mode {mode}", "contract", replace(settings, mode=mode))
-    yield Process("deterministic", "contract", replace(settings, deterministic=True))
+        yield Process(f"mode {mode}", CONTRACT, replace(settings, mode=mode))
+    yield Process("deterministic", CONTRACT, replace(settings, deterministic=True))
     for precision in known.precisions:
         if precision != settings.precision:
-            yield Process(precision, "contract", replace(settings, precision=precision))
+            yield Process(precision, CONTRACT, replace(settings, precision=precision))
     for name, knob in known.knobs.items():
         for value in knob.values or _other_values(knob.default):
-            yield Process(f"{name} = {value}", "settings", replace(settings, knobs={**settings.knobs, name: value}))
+            yield Process(f"{name} = {value}", SETTINGS, replace(settings, knobs={**settings.knobs, name: value}))
         if isinstance(knob.default, str) and knob.values:
             changed = replace(settings, knobs={**settings.knobs, name: UNKNOWN})
-            yield Process(f"{name} = {UNKNOWN}", "settings", changed, refused=True)
-    yield Process(f"mode {UNKNOWN}", "settings", replace(settings, mode=UNKNOWN), refused=True)
+            yield Process(f"{name} = {UNKNOWN}", SETTINGS, changed, refused=True)
+    yield Process(f"mode {UNKNOWN}", SETTINGS, replace(settings, mode=UNKNOWN), refused=True)
 
 
 def _other_values(default: Any) -> tuple[Any, ...]:
@@ -123,7 +134,7 @@ def _findings(process: Process, events: list[dict[str, Any]]) -> list[Finding]:
         return [Finding(process.title, "bad", sentence)]
     if errors:
         # A value of a knob may need a device or a processor that this machine lacks; a mode must work wherever it is listed.
-        excused = process.kind == "settings" and errors[0]["kind"] == "unsupported"
+        excused = process.kind == SETTINGS and errors[0]["kind"] == "unsupported"
         return [Finding(process.title, "warn" if excused else "bad", _sentence(errors[0]["message"]))]
     read_back = Finding(f"{process.title}: settings", "ok", "Read back as requested.")
     return [read_back, *(_checked(process, each) for each in events if each["event"] == "check")]

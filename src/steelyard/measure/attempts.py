@@ -10,6 +10,7 @@ from steelyard.measure import jobs, largest_batch
 from steelyard.measure.launch import Watch
 from steelyard.measure.session import Session
 from steelyard.measure.turns import Turns
+from steelyard.measure.watching import with_withheld
 from steelyard.plan import memory
 from steelyard.plan.run_plan import Variant
 from steelyard.results.durations import PROCESSES
@@ -62,6 +63,7 @@ def run(session: Session, attempt: Attempt) -> Outcome:
     """Run every process of the attempt: in turns, or one after the other."""
     with Sampler() as sampler:
         trials = _processes(session, attempt)
+    trials = [with_withheld(trial, sampler.samples) if trial.done else trial for trial in trials]
     found = _disturbances(sampler, trials)
     return Outcome(
         attempt, tuple(trials), tuple(dict.fromkeys(each.reason for each in found)),
@@ -80,13 +82,13 @@ def _processes(session: Session, attempt: Attempt) -> list[Trial]:
         session.screen.trial(attempt.round, variant)
         job = _job(session, attempt, variant, turns=False)
         searches = session.plan.group(variant.group).protocol.searches_batch
-        trials.append(largest_batch.find(session, job) if searches else session.run_trial(job))
+        trials.append(largest_batch.find(session, job) if searches else session.run(job))
     return trials
 
 
 def _in_turns(session: Session, attempt: Attempt, by_key: dict[str, Variant], order: tuple[str, ...]) -> list[Trial]:
     def start(key: str, turn: Watch) -> Trial:
-        return session.run_in_turn(_job(session, attempt, by_key[key], turns=True), turn)
+        return session.run(_job(session, attempt, by_key[key], turns=True), turn)
 
     def has_room(key: str) -> bool:
         return available_memory_bytes() > SPARE_MEMORY * memory.of_variant(session.plan, by_key[key])

@@ -48,7 +48,7 @@ def _is_known(session: Session, variant: Variant) -> bool:
 def _measure(session: Session, variant: Variant) -> None:
     folder = communication.folder_of(session.folder, variant.file_name)
     within.remove(session.folder, folder)
-    trial = session.run_aside(
+    trial = session.run(
         jobs.communicating(session.plan, variant, session.inputs_of(variant.case), folder)
     )  # fmt: skip
     if trial.error:

@@ -16,8 +16,9 @@ from steelyard.inputs.data.synthetic import synthesise
 from steelyard.measure import launch
 from steelyard.results import imported
 from steelyard.results.trials import Trial
-from steelyard_worker import tensors
+from steelyard_worker import job_kinds, tensors
 from steelyard_worker.case import Case, Settings
+from steelyard_worker.job_kinds import CERTIFY, EXPORT
 from steelyard_worker.protocol import Certify, Job
 
 FOLDER = "networks"
@@ -45,10 +46,10 @@ def with_networks(job: Job, environments: Mapping[str, Environment], folder: Pat
     if not exporter:
         return job
     # Measuring and certifying the same weights share one export.
-    certify = replace(job.certify if job.kind == "certify" else Certify(), steps=0, sample=0)
+    certify = replace(job.certify if job.kind == CERTIFY else Certify(), steps=0, sample=0)
     compared = _fixed_inputs(job)
     exporting = replace(
-        job, kind="export", case=_of_exporter(job.case, exporter), compared=str(compared), certify=certify,
+        job, kind=EXPORT, case=_of_exporter(job.case, exporter), compared=str(compared), certify=certify,
         schedule=type(job.schedule)(), round=0, attempt=0, rates="", folder=str(folder),
     )  # fmt: skip
     environment = environments[exporter.environment]
@@ -70,7 +71,7 @@ def with_networks(job: Job, environments: Mapping[str, Environment], folder: Pat
 
 def _compares(job: Job) -> bool:
     """Whether a process compares its outputs with those of the exporting framework, after everything that is timed."""
-    return job.kind == "measure" and job.round == 1
+    return job_kinds.of(job.kind).in_rounds and job.round == 1
 
 
 def _fixed_inputs(job: Job) -> Path:

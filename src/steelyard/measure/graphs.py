@@ -35,7 +35,7 @@ def _count(session: Session, variant: Variant) -> None:
     job = jobs.counting(session.plan, variant, session.inputs_of(variant.case), folder)
     known = frameworks.framework(variant.case.framework)
     is_spread = known.spread(variant.case.strategy) is not None
-    trial = launch.refused(job, "unsupported", SPREAD) if is_spread else session.run_aside(job)
+    trial = launch.refused(job, "unsupported", SPREAD) if is_spread else session.run(job)
     recorded.write_rules(folder, {"operations": _rules(known.folder)})
     if trial.error:
         session.screen.say(f"The graph of {variant.key} was not counted: {trial.error[1]}")

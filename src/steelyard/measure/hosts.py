@@ -11,14 +11,15 @@ import psutil
 
 from steelyard.errors import UserError
 from steelyard.host import links
+from steelyard_worker import job_kinds
 from steelyard_worker.protocol import Job
 from steelyard_worker.strategy import link_of, nodes_of, parts_of
 
 LOOPBACK = "127.0.0.1"
 # Ports for a framework's own rendezvous, beside one for each part and role.
 SPARE_PORTS = 4
-# The kinds of jobs whose ranks are on the hosts that their strategy names; for a certificate they make no difference.
-TIMED = ("measure", "probe", "search", "communication")
+# A connection within a machine takes far less.
+CONNECTS_S = 5.0
 
 
 @dataclass(frozen=True)
@@ -80,9 +81,11 @@ class Partners(Protocol):
 @contextlib.contextmanager
 def of(job: Job, partners: Partners | None) -> Iterator[Hosts]:
     """Make the hosts that a job's strategy names, for processes that are timed. UserError: this machine cannot have them."""
-    timed = job.kind in TIMED
+    timed = job_kinds.of(job.kind).timed
     strategy = job.case.strategy
     ports: tuple[int, ...] = ()
+    if job.spread and job.spread.several_processes:
+        _check_loopback()
     if job.spread:
         ports = _free_ports(parts_of(strategy) + len(job.spread.roles) + SPARE_PORTS)
     meeting = Meeting(ports, key=secrets.token_hex(16))
@@ -107,6 +110,18 @@ def on_node(meeting: Meeting, number: int) -> Hosts:
 def _interface(address: str) -> str:
     """Return the network interface that has an address; empty if none has."""
     return next((name for name, each in psutil.net_if_addrs().items() if address in {one.address for one in each}), "")
+
+
+def _check_loopback() -> None:
+    """Check that processes of this machine reach each other. UserError: they do not, so ranks would wait until they give up."""
+    try:
+        with socket.create_server((LOOPBACK, 0)) as server, socket.create_connection(server.getsockname(), CONNECTS_S):
+            pass
+    except OSError as error:
+        raise UserError(
+            f"The ranks of a strategy find each other at {LOOPBACK}, which this machine does not reach "
+            f"({error.strerror or error}). Start its loopback device: ip link set lo up"
+        ) from None
 
 
 def _free_ports(count: int) -> tuple[int, ...]:

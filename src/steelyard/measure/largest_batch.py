@@ -15,9 +15,9 @@ from steelyard.files import within
 from steelyard.measure.session import Session
 from steelyard.plan.memory import fitting_batch
 from steelyard.results.trials import Trial
+from steelyard_worker.job_kinds import KINDS, PROBE
 from steelyard_worker.protocol import Job
 
-PROBES = "probes"
 OUT_OF_MEMORY = "out-of-memory"
 # The result is known to this share of the power of two below it.
 SHARE = 8
@@ -37,7 +37,7 @@ def find(session: Session, job: Job) -> Trial:
     name, crashed = session.plan.by_id[job.case.id].key, list[int]()
 
     def fits(batch: int) -> bool:
-        trial = session.run_probe(_probe(job, batch, session.folder))
+        trial = session.run(_probe(job, batch, session.folder))
         if trial.error and trial.error[0] != OUT_OF_MEMORY:
             crashed.append(batch)
         session.screen.say(f"{name}: a batch of {batch} {'fits' if trial.done else 'does not fit'}.")
@@ -50,11 +50,11 @@ def find(session: Session, job: Job) -> Trial:
     while True:
         batch = crashed[0] if crashed else max(passed, default=1)
         schedule = replace(job.schedule, batch=batch, failed_batch=0 if crashed else failed)
-        trial = session.run_trial(replace(job, schedule=schedule))
+        trial = session.run(replace(job, schedule=schedule))
         if not trial.error or trial.error[0] != OUT_OF_MEMORY or crashed or batch == 1:
             return trial
         session.screen.say(f"{name}: a batch of {batch} fitted once, but not again.")
-        kept = session.folder / PROBES / f"{trial.folder.name}-batch{batch}-again"
+        kept = session.folder / KINDS[PROBE].folder / f"{trial.folder.name}-batch{batch}-again"
         shutil.move(trial.folder, within.check(session.folder, kept))
         passed, failed = search_below(fits, batch, [each for each in passed if each < batch], stopped)
 
@@ -114,5 +114,5 @@ def _power_below(number: int) -> int:
 
 
 def _probe(job: Job, batch: int, run: Path) -> Job:
-    folder = run / PROBES / f"{Path(job.folder).name}-batch{batch}"
-    return replace(job, kind="probe", folder=str(folder), schedule=replace(job.schedule, batch=batch))
+    folder = run / KINDS[PROBE].folder / f"{Path(job.folder).name}-batch{batch}"
+    return replace(job, kind=PROBE, folder=str(folder), schedule=replace(job.schedule, batch=batch))

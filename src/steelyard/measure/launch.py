@@ -23,7 +23,7 @@ from steelyard.measure.output import Output, left_behind, with_more
 from steelyard.measure.watching import Watching
 from steelyard.results import trials
 from steelyard.results.trials import Trial
-from steelyard_worker import protocol
+from steelyard_worker import job_kinds, protocol
 from steelyard_worker.protocol import Job
 from steelyard_worker.strategy import parts_of
 
@@ -35,9 +35,6 @@ POLL_S = 0.05
 STOPPED = ("killed", "The worker was stopped with the run.")
 # What a process gets to end by itself when ranks on another node have ended too early.
 GRACE_S = 5.0
-# The kinds of jobs for which a memory limit holds. The worker itself compares its exact peak with it; the launcher looks now and
-# then, so that a process far above it does not make the machine swap.
-LIMITED = ("measure", "probe", "search")
 
 
 @dataclass(frozen=True)
@@ -73,7 +70,7 @@ def launch(
     # The first rank's own error is often a consequence: it lost the connection to the rank that failed.
     told = trial.error and _processes(job) == 1
     if trial.done:
-        return _watched(trial, seen) if job.kind == "measure" else trial
+        return _watched(trial, seen) if job_kinds.of(job.kind).in_rounds else trial
     return trial if told else record_error(trial, verdict[0], with_more(verdict[1], left_behind(trial)))
 
 
@@ -147,7 +144,7 @@ def _run(
         if others:
             stack.callback(others.end)
             others.begin(job, hosts.meeting)
-        limit = job.case.memory_limit if job.kind in LIMITED else 0
+        limit = job.case.memory_limit if job_kinds.of(job.kind).limited else 0
         bounded = Output(log, job)
         stopped = _wait(process, folder, watch, guard, limit, count, others, seen, bounded)
         said = bounded.end()

@@ -6,11 +6,11 @@ The launcher looks at the length of the log where it looks for new events.
 from steelyard.files.bounded_log import KEPT_BYTES, BoundedLog
 from steelyard.measure.processes import LEFT
 from steelyard.results.trials import Trial
+from steelyard_worker import job_kinds
 from steelyard_worker.protocol import Job
 
 # A log in which libraries list what they compute. What is left out of it could be what is looked for, so it is never cut.
 ASKED_FOR = "ONEDNN_VERBOSE"
-PROFILED = "profile"
 LONGEST_READ_BYTES = 4 * 10**9
 
 
@@ -19,7 +19,7 @@ class Output:
 
     def __init__(self, log: BoundedLog, job: Job) -> None:
         self._log = log
-        self._is_read = ASKED_FOR in job.variables or job.kind == PROFILED
+        self._is_read = ASKED_FOR in job.variables or job_kinds.of(job.kind).log_is_read
 
     def look(self) -> str:
         """Shorten a log that has become too long; return why the process cannot go on, empty: it can."""

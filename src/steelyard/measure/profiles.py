@@ -92,7 +92,7 @@ def _profile(session: Session, variant: Variant, number: int, folder: Path) -> T
         _check_environment(session, variant.case.environment)
     except UserError as error:
         return launch.refused(job, "unsupported", str(error))
-    trial = session.run_aside(job)
+    trial = session.run(job)
     if not trial.error:
         recorded.write_rules(folder, rules)
         return trial
@@ -112,6 +112,7 @@ def _rules(known: Framework) -> dict[str, Any]:
     try:
         for key in ("operations", "stack"):
             classes.table(found.get(key, ()))
+        classes.unrecorded(found.get("unrecorded", {}))
     except (LookupError, TypeError, ValueError) as error:
         raise UserError(f"{path} cannot be used: {error}.") from None
     return found

@@ -17,6 +17,7 @@ from steelyard.host.noise import judge
 from steelyard.host.sampler import Sampler
 from steelyard.measure import jobs
 from steelyard.measure.session import Session
+from steelyard.measure.watching import with_withheld
 from steelyard.plan import tuning
 from steelyard.plan.run_plan import Search, Variant
 from steelyard.results import record, searched, trials
@@ -26,6 +27,7 @@ from steelyard.results.trials import Trial
 from steelyard.statistics.halving import better_half, measurements, ordered
 from steelyard.statistics.orders import round_order
 from steelyard_worker.case import Case
+from steelyard_worker.job_kinds import SEARCH
 
 ATTEMPTS = 2
 """A process that the machine disturbed is followed by another one at once."""
@@ -150,10 +152,11 @@ def _process(session: Session, variant: Variant, number: int, attempt: int, labe
     within.remove(session.folder, folder)
     session.screen.progress(label, 0, 0, variant.name)
     plan = replace(session.plan, groups=(replace(session.plan.groups[0], variants=(variant,)),))
-    # As in late rounds: the input that verdicts rest on, and no evaluation.
-    job = jobs.measuring(plan, variant, session.inputs_of(variant.case), jobs.ROUNDS_OF_ALL_INPUTS + 1, 0, folder)
+    inputs = session.inputs_of(variant.case)
+    job = jobs.measuring(plan, variant, inputs, number, attempt, folder, inputs=jobs.FIRST)
     with Sampler() as sampler:
-        trial = session.run_probe(replace(job, kind="search", round=number, attempt=attempt))
+        trial = session.run(replace(job, kind=SEARCH))
+    trial = with_withheld(trial, sampler.samples) if trial.done else trial
     return trial, bool(judge(sampler.summary()) or standstill(trial))
 
 

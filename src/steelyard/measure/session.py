@@ -9,7 +9,7 @@ from threading import Event
 from typing import Any, TypeVar
 
 from steelyard.console import Screen
-from steelyard.environments.arriving import Arriving
+from steelyard.environments.pending import Arriving
 from steelyard.errors import ResumableError
 from steelyard.files import json_lines, paths, within
 from steelyard.inputs.case_inputs import CaseInputs, recipe
@@ -21,6 +21,7 @@ from steelyard.results.durations import PROCESSES, Durations
 from steelyard.results.record import ROUNDS, read_rounds
 from steelyard.results.store import Store
 from steelyard.results.trials import Trial
+from steelyard_worker import job_kinds
 from steelyard_worker.case import Case
 from steelyard_worker.protocol import Job
 
@@ -62,10 +63,20 @@ class Session:
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise
 
-    def run_trial(self, job: Job) -> Trial:
-        """Run one process and index its trial. ResumableError: the disk is full, so that later processes would fail as well."""
-        trial = self.run_probe(job)
-        self.keep(trial)
+    def run(self, job: Job, turn: launch.Watch | None = None) -> Trial:
+        """Run the process of a job. Its kind says whether it is shown, counts as time of processes, and is indexed.
+
+        `turn` takes the events of a process that lets others go first. Such processes run beside each other, so who started them
+        counts their time and keeps their trials. ResumableError: the disk is full, so that later processes would fail as well.
+        """
+        if not job_kinds.of(job.kind).shown:
+            return self._launch(job, lambda _: None)
+        if turn:
+            return self._shown(job, turn)
+        with self.durations.of(PROCESSES):
+            trial = self._shown(job, lambda _: None)
+        if job_kinds.of(job.kind).in_rounds:
+            self.keep(trial)
         return trial
 
     def keep(self, trial: Trial) -> None:
@@ -73,32 +84,18 @@ class Session:
         self.store.add_trial(self.folder.name, trial)
         self.screen.finished(trial)
 
-    def run_probe(self, job: Job) -> Trial:
-        """Run a process that finds out whether a batch fits; its trial is shown and recorded, but not indexed."""
-        with self.durations.of(PROCESSES):
-            return self.run_in_turn(job, lambda _: None)
-
-    def run_in_turn(self, job: Job, turn: launch.Watch) -> Trial:
-        """Run one process whose trial is not indexed yet. `turn` takes its events, and lets it wait for others.
-
-        ResumableError: the disk is full.
-        """
-
+    def _shown(self, job: Job, turn: launch.Watch) -> Trial:
         def watch(event: dict[str, Any]) -> None:
             self.screen.event(event)
             turn(event)
 
-        trial = self._launch(job, watch, launch.Guard(self.plan.options.silence_s, self.stop.is_set))
+        trial = self._launch(job, watch)
         if trial.error and trial.error[0] == "disk-full":
             raise ResumableError(trial.error[1])
         return trial
 
-    def run_aside(self, job: Job) -> Trial:
-        """Run a process of the certification, whose trial is not indexed."""
+    def _launch(self, job: Job, watch: launch.Watch) -> Trial:
         guard = launch.Guard(self.plan.options.silence_s, self.stop.is_set)
-        return self._launch(job, lambda _: None, guard)  # processes outside the rounds are not shown in the live view
-
-    def _launch(self, job: Job, watch: launch.Watch, guard: launch.Guard) -> Trial:
         self.check_disk()
         networks = self.folder / exports.FOLDER / Path(job.folder).name
         for folder in (Path(job.folder), networks):

@@ -8,7 +8,8 @@ import os
 import subprocess
 import time
 from collections import deque
-from dataclasses import asdict
+from collections.abc import Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,10 @@ import psutil
 
 from steelyard.files import json_lines
 from steelyard.host import usable_cores
+from steelyard.host.counters import Sample
+from steelyard.results import standstill
 from steelyard.results.events import Watched
+from steelyard.results.trials import Trial
 from steelyard_worker import protocol
 
 # One event may be late because its process or the disk stood still between the reading of the clock and the writing. All of the
@@ -72,6 +76,20 @@ class Watching:
             self._spawned_ns, self._ended_ns, min(self._behind_ns, default=0), usable_cores(),
             None if several else self._cpu_ns,
         )  # fmt: skip
+
+
+def with_withheld(trial: Trial, samples: Sequence[Sample]) -> Trial:
+    """Record for how long others kept a finished process from computing, as the samples of its machine show it.
+
+    On a full disk that cannot be written; the returned trial has it in any case.
+    """
+    blocks_ns = standstill.withheld_ns(trial, samples)
+    with contextlib.suppress(OSError):
+        json_lines.append(
+            trial.folder / protocol.EVENTS, v=protocol.VERSION, event=protocol.WITHHELD, t_ns=time.perf_counter_ns(),
+            blocks_ns=blocks_ns,
+        )  # fmt: skip
+    return replace(trial, withheld_ns=blocks_ns)
 
 
 def append(folder: Path, seen: Watched) -> None:

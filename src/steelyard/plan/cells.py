@@ -24,9 +24,10 @@ THREADS = ranges.THREADS._replace(least=0, why="0: each framework's own default"
 class Cells:
     """One table [[cells]] of a study. An axis that is empty has one value: that of the preset or of the framework.
 
-    Workloads, `set`, batches, optimizers, tasks, precisions, threads, seeds and memory limits tell groups apart; what runs in a
-    group are its frameworks in their modes, with their knobs, loader workers and strategies. `sizes`: the sizes of the study
-    that have this table; empty: all. `stands_for`: the published workload:preset that these cells stand for at another size.
+    Workloads, `set`, batches, optimizers, tasks, precisions, threads, seeds, memory limits and train limits (training samples
+    that are used) tell groups apart; what runs in a group are its frameworks in their modes, with their knobs, loader workers and
+    strategies. `sizes`: the sizes of the study that have this table; empty: all. `stands_for`: the published workload:preset that
+    these cells stand for at another size.
     `graphs`: count the operations of their training steps' graphs, in processes of their own. `thresholds`: scores of the test
     metric of which the page says when trainings of these cells reached them; empty: those of the study.
     """
@@ -45,6 +46,7 @@ class Cells:
     threads: tuple[int, ...] = field(default=(), metadata={"range": THREADS})
     seeds: tuple[int, ...] = field(default=(), metadata={"range": ranges.SEEDS})
     memory_limits: tuple[str, ...] = ()
+    train_limits: tuple[int, ...] = field(default=(), metadata={"range": ranges.SAMPLES})
     synthetic: bool = False
     device: str = ""
     deterministic: bool = False

@@ -14,6 +14,7 @@ from steelyard_worker import steady
 from steelyard_worker.case import INFERENCE, TRAINING, Case
 from steelyard_worker.protocol import Schedule
 from steelyard_worker.strategy import bits_per_second, link_of, parts_of, without_hosts
+from steelyard_worker.strategy_kinds import ASYNCHRONOUS
 
 # Rough figures for planning only, from runs on two cores: seconds, and the share of the arithmetic peak that is reached.
 # Those of certificates gave between half and one and a half times what ten studies of small networks without stored ones took.
@@ -173,6 +174,7 @@ def _rounds_s(plan: RunPlan, known: Known, rounds: Callable[[Protocol], int]) ->
         group, seconds = plan.group(variant.group), step_s(plan, variant, known)
         data = variant.case.data
         count = data.get("samples") or known.samples.get(data.get("name", ""), USUAL_SAMPLES)
+        count = min(count, data.get("train_limit") or count)
         steps_per_epoch = max(1, count // variant.case.batch)
         schedule = group.protocol.schedule
         if group.protocol.searches_batch:
@@ -207,7 +209,7 @@ def _exchange_s(plan: RunPlan, variant: Variant, known: Known) -> float:
     spread = frameworks.framework(variant.case.framework).spread(variant.case.strategy)
     if not strategies.exchanges(spread):
         return 0.0
-    if spread.kind == strategies.ASYNCHRONOUS:
+    if spread.kind == ASYNCHRONOUS:
         return _start_s(variant) + STALE_STEPS * step_s(plan, variant, known)
     call_s = _transfer_s(plan, variant)
     return _start_s(variant) + EXCHANGED_CALLS * call_s + EXCHANGED_BLOCKS * max(EXCHANGED_BLOCK_S, call_s)

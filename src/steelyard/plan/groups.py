@@ -14,9 +14,12 @@ from steelyard.plan.cells import Cells, memory_bytes, overrides
 from steelyard.plan.protocols import Protocol
 from steelyard.plan.run_plan import FrameworkFacts, Group, Skipped
 from steelyard.plan.traffic import traffic
+from steelyard.statistics import metrics
 from steelyard_worker.case import INFERENCE, NO_OPTIMIZER, TRAINING, Case, Optimizer, Settings
 
 TASKS = (TRAINING, INFERENCE)
+# The option of data that says how many training samples are used.
+LIMIT = "train_limit"
 
 
 @dataclass(frozen=True)
@@ -55,7 +58,8 @@ class Common:
         """Return what may tell two groups of one workload and preset apart: {shown name: value}."""
         largest = {"batch": "largest"} if self.protocol.searches_batch else {}
         return {
-            **self.preset.sizes, "data": "yes" if self.preset.data else "synthetic", "optimizer": self.rule,
+            **self.preset.sizes, "data": "yes" if self.preset.data else "synthetic",
+            LIMIT: self.preset.data.get(LIMIT, "all") if self.preset.data else "", "optimizer": self.rule,
             "implementation": self.optimizer.implementation, "task": self.task, "precision": self.precision,
             "threads": self.threads or "default", "seed": self.seed, "device": self.device,
             "deterministic": self.deterministic, "protocol": self.protocol.name,
@@ -173,15 +177,20 @@ def _commons(cells: Cells, known: dict[str, Workload]) -> Iterator[Common]:
         sized = [
             preset.with_sizes(sizes) for sizes in overrides(cells.set, preset.sizes, f"{workload.name}:{preset.name}")
         ]
-        for each, batch, optimizer, task, precision, threads, seed, limit in itertools.product(
-            sized, cells.batches or (0,), cells.optimizers or ("",), cells.tasks or TASKS[:1],
+        for each, samples, batch, optimizer, task, precision, threads, seed, limit in itertools.product(
+            sized, cells.train_limits or (0,), cells.batches or (0,), cells.optimizers or ("",), cells.tasks or TASKS[:1],
             cells.precisions or ("float32",), spreading.threads(cells), cells.seeds or (1,),
             cells.memory_limits or ("",),
         ):  # fmt: skip
             final = each.with_sizes({"batch": batch} if batch else {})
             if cells.synthetic:
                 final = replace(final, data={})
+            final = _limited(final, samples, f"{workload.name}:{preset.name}") if samples else final
             named(dict.fromkeys(TASKS), task, f"There is no task '{task}'.")
+            if cells.thresholds and workload.metric == metrics.NONE:
+                raise UserError(
+                    f'{workload.name} has no metric (metric = "none" in its spec.toml), so it reaches no threshold.'
+                )
             trains = task == TRAINING
             rule = (optimizer or final.optimizer) if trains else ""
             yield Common(
@@ -190,6 +199,16 @@ def _commons(cells: Cells, known: dict[str, Workload]) -> Iterator[Common]:
                 cells.evaluation_limit if trains else 0, cells.stands_for, memory_bytes(limit), cells.graphs,
                 cells.thresholds if trains else (),
             )  # fmt: skip
+
+
+def _limited(preset: Preset, samples: int, name: str) -> Preset:
+    """Return the preset with so many training samples. UserError: it reads no data set."""
+    if not preset.reads_data:
+        raise UserError(
+            f"A number of training samples has no effect on {name}, which computes on random batches here. Remove --train-limit "
+            "(train_limits), or choose a preset with a data set, and no --synthetic."
+        )
+    return replace(preset, data={**preset.data, LIMIT: samples})
 
 
 def _check_optimizer(cells: Cells) -> None:

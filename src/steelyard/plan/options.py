@@ -24,6 +24,7 @@ class Options:
     threads: tuple[int, ...] = ()  # 0: each framework's own default; empty: one per core in every framework
     seeds: tuple[int, ...] = ()
     memory_limits: tuple[str, ...] = ()  # of each measuring process, such as "4 GB"
+    train_limits: tuple[int, ...] = ()  # training samples of the data set that are used
     loader_workers: tuple[int, ...] = ()
     strategies: tuple[str, ...] = ()  # "single", or "NAME:PARTS", where the name is that of a strategy or of a kind
     protocol: str = ""

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any, Self
 
-from steelyard.plan import planned
+from steelyard.plan import focus_pairs
 from steelyard.plan.options import Options
 from steelyard.plan.protocols import Protocol
 from steelyard.plan.studies import Study
@@ -106,7 +106,7 @@ class Group:
 
     @cached_property
     def _planned(self) -> frozenset[frozenset[str]]:
-        return planned.pairs(self.cases)
+        return focus_pairs.pairs(self.cases)
 
     def step_flops(self, case: Case) -> int:
         """Return the FLOPs of one step of a case: without a frozen body, a training step counts as three forward passes.

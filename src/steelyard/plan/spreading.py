@@ -10,8 +10,6 @@ from steelyard.errors import UserError, nearest
 from steelyard.host import links, usable_cores, usable_nodes
 from steelyard_worker.case import INFERENCE
 from steelyard_worker.strategy import (
-    ALONE,
-    KINDS,
     MICRO_BATCHES,
     OWN_LAUNCHER,
     SINGLE,
@@ -22,6 +20,7 @@ from steelyard_worker.strategy import (
     parts_of,
     without_hosts,
 )
+from steelyard_worker.strategy_kinds import ALONE, KINDS
 
 if TYPE_CHECKING:
     from steelyard.catalog.frameworks import Framework
@@ -148,7 +147,7 @@ def settled(known: Framework, settings: Settings, strategy: str, among: list[str
 
 def _is_pipeline(known: Framework, strategy: str) -> bool:
     spread = known.spread(strategy)
-    return spread is not None and spread.kind == "pipeline"
+    return spread is not None and spread.does.in_micro_batches
 
 
 def _knob_obstacle(known: Framework, case: Case, spread: Spread | None) -> str:

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from steelyard_worker import records
+
 FORWARD, TO_DATA, TO_WEIGHTS = (
     "convolution, forward", "convolution, backward to data", "convolution, backward to weights",
 )  # fmt: skip
@@ -55,6 +57,16 @@ class Table:
         """Return the first class of which a rule matches any of these names; empty if none does."""
         known = tuple(names)
         return next((name for name, pattern in self._patterns if any(map(pattern.search, known))), "")
+
+
+def unrecorded(sentences: Any) -> dict[str, str]:
+    """Return the table `[unrecorded]`: class -> a sentence. Raises ValueError for an unknown class or what is no text."""
+    found: dict[str, str] = records.convert(dict[str, str], sentences, "unrecorded")
+    for name in found:
+        if name not in CLASSES:
+            message = f"there is no class '{name}'"
+            raise ValueError(message)
+    return found
 
 
 def table(rules: Iterable[Mapping[str, Any]]) -> Table:

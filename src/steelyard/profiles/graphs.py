@@ -11,8 +11,9 @@ from steelyard.profiles.recorded import RULES
 from steelyard.results import trials
 from steelyard.results.events import GraphStage
 from steelyard_worker import records
+from steelyard_worker.job_kinds import GRAPH, KINDS
 
-FOLDER = "graphs"
+FOLDER = KINDS[GRAPH].folder
 EXPENSIVE, CHEAP, NONE, UNKNOWN = COSTS = ("expensive", "cheap", "none", "not known")
 HELP = {
     EXPENSIVE: "convolutions, matrix products, recurrent layers and attention",

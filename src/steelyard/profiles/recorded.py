@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +15,9 @@ from steelyard.results import trials
 from steelyard.results.events import Block
 from steelyard.results.trials import Trial
 from steelyard_worker import protocol, records, tensors
+from steelyard_worker.job_kinds import KINDS, PROFILE
 
-FOLDER = "profiles"
+FOLDER = KINDS[PROFILE].folder
 RULES = "rules.json"
 """The framework's table of operations as it was when the profile was taken."""
 PROGRAM = "program.txt"
@@ -27,13 +28,15 @@ TRACED = "operations"
 class Explained:
     """One profiled process. `kernels`: share of oneDNN's time by primitive and implementation; empty without its log.
 
-    `files`: the traces, relative to the folder of the run.
+    `files`: the traces, relative to the folder of the run. `unrecorded`: class -> a sentence on operations that the framework's
+    profiler does not record, so that their time is in this class.
     """
 
     trial: Trial
     breakdown: Breakdown
     kernels: Mapping[tuple[str, str], float]
     files: tuple[str, ...]
+    unrecorded: Mapping[str, str] = field(default_factory=dict)
 
 
 def folder_of(run: Path, file_name: str, number: int = 1) -> Path:
@@ -84,6 +87,7 @@ def _explained(run: Path, folder: Path, trial: Trial, files: tuple[str, ...]) ->
     return Explained(
         trial, breakdown(profile, _class_of(folder, files), onednn.to_data(found)), onednn.shares(found),
         tuple(str((folder / name).relative_to(run)) for name in files if (folder / name).is_file()),
+        classes.unrecorded(records.parse(records.read_text(folder / RULES)).get("unrecorded", {})),
     )  # fmt: skip
 
 

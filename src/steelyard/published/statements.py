@@ -12,7 +12,8 @@ from steelyard.published.held import DEVICES, STRATEGY, WORKERS, Arm, Held, arm
 from steelyard.statistics import scores
 from steelyard.statistics.claims import OVERHEAD, WEAK_SCALING, Claim, claim, level
 from steelyard.statistics.conditions import Conditions  # noqa: TC001 - records are built from annotations
-from steelyard_worker.strategy import ALONE, SINGLE
+from steelyard_worker.strategy import SINGLE
+from steelyard_worker.strategy_kinds import ALONE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,7 +13,7 @@ from steelyard.report.plots import staleness
 from steelyard.results import communication
 from steelyard.statistics.sentences import NOT_ENOUGH
 from steelyard.wording.notation import data_size, duration, significant
-from steelyard_worker.strategy import ALONE
+from steelyard_worker.strategy_kinds import ALONE, ASYNCHRONOUS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,7 +28,6 @@ CAPTION = (
 )
 FLOAT = 4
 NOT_SEEN, ONE_PROCESS = "not seen", "one process"
-ASYNCHRONOUS = "asynchronous"
 
 
 @dataclass(frozen=True)

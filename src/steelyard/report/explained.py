@@ -26,6 +26,8 @@ CAPTION = (
 )
 # Kernels below this share of oneDNN's time are left out, as are all after the first few.
 KERNEL_SHARE, MOST_KERNELS = 0.03, 6
+# Below this share of a step, what a class holds besides its own operations changes nothing.
+MATTERS = 0.05
 
 
 @dataclass(frozen=True)
@@ -70,7 +72,7 @@ def section(comparison: Comparison) -> Section | None:
     sound = [each for each in others if not doubts.keys() & {first[0].title, each[0].title}]
     return Section(
         reasons=reasons, headings=["class", *(contender.title for contender, _ in profiled)], rows=rows,
-        sentences=[*doubts.values(), *(difference(*first, *each, comparison.task) for each in sound)],
+        sentences=[*doubts.values(), *_unrecorded(profiled), *(difference(*first, *each, comparison.task) for each in sound)],
         caption=fill(CAPTION, comparison.task), helps=[(kind, HELP[kind]) for kind in kinds if kind in HELP],
         figures=[figure(comparison, *first, *each) for each in sound], kernels=_kernels(profiled),
         files=[(contender.title, name) for contender, profile in profiled for name in profile.files],
@@ -89,6 +91,16 @@ def difference(first: Contender, a: Explained, second: Contender, b: Explained, 
     if abs(change) < ALIKE * a.breakdown.step_ns:
         than = f"as long as one of {first.title}, within {ALIKE:.0%}"
     return f"A {fill('{step}', task)} of {second.title} takes {than}{': ' if causes else ''}{listed(causes)}.{doubt}"
+
+
+def _unrecorded(profiled: list[tuple[Contender, Explained]]) -> list[str]:
+    """Return sentences on classes whose time is partly that of operations that a profiler does not record."""
+    return [
+        f"{kind.capitalize()} of {contender.title}: {sentence}"
+        for contender, found in profiled
+        for kind, sentence in found.unrecorded.items()
+        if found.breakdown.classes.get(kind, 0.0) >= MATTERS * found.breakdown.step_ns
+    ]
 
 
 def _doubt(contender: Contender, profile: Explained) -> str:

@@ -11,7 +11,9 @@ from steelyard.report.columns import COLUMNS, NARROW, Column
 from steelyard.results.quantities import PEAK_MEMORY
 from steelyard.wording.notation import quantity_text
 from steelyard.wording.task_words import fill
-from steelyard_worker.strategy import ALONE, PINNED, SINGLE
+from steelyard_worker import strategy_kinds
+from steelyard_worker.strategy import PINNED, SINGLE
+from steelyard_worker.strategy_kinds import ALONE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -116,7 +118,7 @@ def _columns(rows: list[Scaled]) -> list[Column]:
             "about how soon it has learnt as much.",
         ),
     ]  # fmt: skip
-    if any(row.kind == "pipeline" for row in rows):
+    if any(strategy_kinds.of(row.kind).in_micro_batches for row in rows):
         found[5:5] = [
             column(
                 "idle share", lambda x: formatting.of_share(x.idle),
@@ -150,7 +152,9 @@ def _exchange(row: Scaled) -> Formatted:
     if row.kind in (SINGLE, ALONE):
         return Formatted("none")
     if not row.shares_batch:
-        return Formatted(NO_VALUE, "parts of a network" if row.kind in scaling.CUTTING else "one rank sends batches")
+        return Formatted(
+            NO_VALUE, "parts of a network" if strategy_kinds.of(row.kind).cuts else "one rank sends batches"
+        )
     return (
         formatting.of_share(row.exchange)
         if row.exchange

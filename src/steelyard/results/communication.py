@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from steelyard.errors import UserError
 from steelyard.results import ranks, trials
+from steelyard_worker.job_kinds import COMMUNICATION, KINDS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from steelyard.results.events import Reduced
     from steelyard.results.trials import Trial
 
-FOLDER = "communication"
+FOLDER = KINDS[COMMUNICATION].folder
 COUNTED = "counted"
 
 

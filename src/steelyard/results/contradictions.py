@@ -16,10 +16,6 @@ SHARE = 0.5
 """Steps that exchange the same gradients carry about the same bytes. Less than this share is a contradiction."""
 MATTERS_BYTES = 10_000
 """Below this number of bytes per step, messages that only coordinate the ranks may be most of them."""
-EVERY_STEP = ("processes", "sharded", "server", "library", "model", "pipeline")
-"""Kinds of strategies that exchange the same in every step. Left out: `alone`, which exchanges nothing; `local`, whose exchange
-every few steps falls into some blocks and not into others; `asynchronous`, whose messages may be on their way when a block ends;
-`devices`, one process, whose exchange no connection carries."""
 CORES_SLACK, SLACK_NS = 1.05, 50_000_000
 """CPU time and elapsed time are read one after the other, and a kernel may count in ticks of 10 ms."""
 HELPERS = 1
@@ -74,9 +70,13 @@ CARRIED: dict[str, Callable[[Block], int | None]] = {"sent": _sent, "received": 
 
 
 def _alike(spread: Spread, trial: Trial) -> bool:
-    """Return whether every step of a strategy carries the same. Parts of a network exchange activations, as long as the batch."""
+    """Return whether every step of a strategy carries the same. Parts of a network exchange activations, as long as the batch.
+
+    Ranks that do not wait exchange something every few steps, in some blocks and not in others, or their messages may be on their
+    way when a block ends.
+    """
     cut = trial.job.case.cuts_batches and spread.shares == "network"
-    return spread.kind in EVERY_STEP and not cut
+    return spread.does.connects and spread.does.waits and not cut
 
 
 def _first_steps(blocks: Sequence[Block]) -> list[Block]:

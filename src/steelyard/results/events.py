@@ -246,13 +246,20 @@ class Watched:
     cpu_ns: Count | None = None
 
 
+@dataclass(frozen=True)
+class Withheld:
+    """For how long, at most, others kept a process from computing in each of its counted blocks, in their order, nanoseconds."""
+
+    blocks_ns: tuple[Count, ...]
+
+
 # Event -> its type. A trial needs no other events.
 EVENTS: dict[str, Any] = {
     "hello": Hello, "applied": Applied, "phase": Phase, "samples": Block, "epoch": Shapes, "evaluated": Evaluated,
     "outputs": Outputs, "end-check": EndCheck, "batches": BatchCheck, "imported": Imported,
     "exchanged": Exchanged, "memory": Memory, "profiled": Profiled, "graph": GraphStage,
     "all-reduce": Reduced, "staleness": Staleness, "warning": Warned, "error": Error, "done": Done,
-    protocol.WATCHED: Watched,
+    protocol.WATCHED: Watched, protocol.WITHHELD: Withheld,
 }  # fmt: skip
 
 

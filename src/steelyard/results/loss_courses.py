@@ -16,7 +16,7 @@ from steelyard.results.trials import Trial
 from steelyard.statistics import courses
 from steelyard.statistics.courses import Stretch
 from steelyard_worker.case import TRAINING
-from steelyard_worker.strategy import MICRO_BATCHES, OTHER_ALGORITHMS, parts_of
+from steelyard_worker.strategy import MICRO_BATCHES, parts_of
 
 CORRECTION_ALONE = "As in the framework's own optimizer, bias correction"
 """The beginning of a certificate's note on a canonical update rule with another rounding of the bias correction."""
@@ -76,8 +76,8 @@ def left_out(trial: Trial, certificate: Mapping[str, Any]) -> str:
         return "its inputs are not known"
     if job.schedule.batch:
         return "it has a batch size of its own"
-    if job.spread and job.spread.kind in OTHER_ALGORITHMS:
-        return f"it computes something else on purpose: {OTHER_ALGORITHMS[job.spread.kind]}"
+    if job.spread and job.spread.does.otherwise:
+        return f"it computes something else on purpose: {job.spread.does.otherwise}"
     return ""
 
 
@@ -93,7 +93,7 @@ def _training(trial: Trial, certificate: Mapping[str, Any]) -> str:
         del rule[name]
     declared = str(certificate.get("declared", ""))
     over = [parts_of(case.strategy), spread.shares, spread.statistics, spread.loss] if spread else []
-    micro = case.settings.knobs.get(MICRO_BATCHES) if spread and spread.kind == "pipeline" else None
+    micro = case.settings.knobs.get(MICRO_BATCHES) if spread and spread.does.in_micro_batches else None
     return json.dumps([
         case.workload, case.specification, case.sizes, case.data, case.inputs, case.seed, case.settings.precision, rule,
         "" if declared.startswith(CORRECTION_ALONE) else declared, over, micro, trial.blocks[0].input,

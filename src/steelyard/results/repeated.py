@@ -8,6 +8,7 @@ from steelyard.results.facts import RoundNote
 from steelyard.results.round_results import RoundResults
 from steelyard.results.standstill import SAID, is_standstill, stood_still
 from steelyard.results.trials import Trial
+from steelyard_worker import job_kinds
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,7 @@ def only_for_standstill(
     notes: Sequence[RoundNote], trials: Iterable[Trial], groups: Mapping[str, Collection[str]]
 ) -> tuple[Repeated, ...]:
     """Return the attempts that were repeated only because workers stood still. `groups`: name -> case ids."""
-    measured = [trial for trial in trials if trial.job.kind == "measure" and trial.done]
+    measured = [trial for trial in trials if job_kinds.of(trial.job.kind).in_rounds and trial.done]
     found = []
     for place, note in enumerate(notes):
         if _only(note, notes[:place]):

@@ -10,6 +10,7 @@ from steelyard.results.contradictions import contradiction
 from steelyard.results.loss_courses import Parting
 from steelyard.results.quantities import Quantity
 from steelyard.results.trials import Trial
+from steelyard_worker import job_kinds
 from steelyard_worker.case import Case
 
 # Kind of the error of a trial that did not compute what was certified.
@@ -100,7 +101,7 @@ def collect(trials: Iterable[Trial], certificates: dict[str, dict[str, Any]]) ->
     """Return the results of all measuring trials that have ended; `certificates` are by case id."""
     results = RoundResults(certificates)
     for trial in trials:
-        if trial.job.kind == "measure" and (trial.done or trial.error):
+        if job_kinds.of(trial.job.kind).in_rounds and (trial.done or trial.error):
             results.add(trial)
     results.compare_courses()
     return results

@@ -7,8 +7,9 @@ from pathlib import Path
 from steelyard.errors import UserError
 from steelyard.files import atomic
 from steelyard_worker import records
+from steelyard_worker.job_kinds import KINDS, SEARCH
 
-FOLDER = "search"
+FOLDER = KINDS[SEARCH].folder
 FILE = "search.json"
 USUAL, CHOSEN, LEFT, FAILED, REJECTED = "usual", "chosen", "left behind", "failed", "not certified"
 

@@ -1,7 +1,8 @@
 """Counted blocks during which a worker did not compute, and what of that others did: programs, the hypervisor, a signal.
 
 A worker that waits by itself, for a lock, a page or another thread, stands still as well. Its times count: who repeats a round
-because of them would measure only the rounds in which that framework did not wait.
+because of them would measure only the rounds in which that framework did not wait. So the samples of the machine tell for
+how long others kept it from computing (`withheld_ns`), and that is recorded with its trial.
 """
 
 from collections.abc import Iterator, Sequence
@@ -9,7 +10,6 @@ from statistics import median
 
 from steelyard.host.counters import Sample
 from steelyard.host.noise import Disturbance
-from steelyard.host.sampler import Sampler
 from steelyard.host.withheld import withheld_s
 from steelyard.results.events import Block
 from steelyard.results.trials import Trial
@@ -19,22 +19,33 @@ SHARE = 0.03
 SHORTEST_S = 0.05
 """... and at least this long: shorter waits are part of any program."""
 LEAST_BLOCKS = 3
-PHASES = ("warm-up", "counted")
+COUNTED = "counted"
+PHASES = ("warm-up", COUNTED)
 SAID = "was kept from computing for"
 SAID_BEFORE = "a worker stood still for"
 """How records of methods before 16 say it. Whether others had the processors was not asked."""
 
 
-def standstill(trial: Trial, samples: Sequence[Sample] | None = None) -> Disturbance | None:
+def withheld_ns(trial: Trial, samples: Sequence[Sample]) -> tuple[int, ...]:
+    """Return for how long, at most, others kept the worker from computing in each of its counted blocks, nanoseconds.
+
+    `samples`: of the machine, taken while it ran.
+    """
+    counted = [block for block in trial.blocks if block.phase == COUNTED]
+    ends = [(block.start_ns, block.start_ns + block.elapsed_ns) for block in counted]
+    return tuple(round(1e9 * withheld_s(samples, *span, trial.pid)) for span in ends)
+
+
+def standstill(trial: Trial) -> Disturbance | None:
     """Return what it cost that others kept the worker from computing during counted blocks; None if they did not.
 
     A block that took longer than the process's other blocks without using more CPU time was not computing. That counts as far as
-    the samples of the machine show at the same time who had the processors (`host.withheld`). `samples`: None for those that
-    this process has taken last. Where another device computes, CPU times say nothing, and nothing is found.
+    the samples of the machine showed at the same time who had the processors (`Trial.withheld_ns`); without a record of that, and
+    where another device computes, so that CPU times say nothing, nothing is found.
     """
-    seen = Sampler.last if samples is None else samples
+    withheld = _recorded(trial)
     for source in _inputs(trial):
-        lost_s = sum(min(lost, _withheld_s(trial, block, seen)) for block, lost in _losses(trial, source))
+        lost_s = sum(min(lost, withheld.get(place, 0.0)) for place, lost in _losses(trial, source))
         counted_s = _counted_s(trial, source)
         if (severity := _severity(lost_s, counted_s)) > 1:
             reason = f"{trial.job.case.environment} {SAID} {lost_s:.1f} s of {counted_s:.1f} s that were counted"
@@ -72,8 +83,10 @@ def _counted_s(trial: Trial, source: str) -> float:
     return sum(block.elapsed_ns for block in trial.counted(source)) / 1e9
 
 
-def _withheld_s(trial: Trial, block: Block, samples: Sequence[Sample]) -> float:
-    return withheld_s(samples, block.start_ns, block.start_ns + block.elapsed_ns, trial.pid)
+def _recorded(trial: Trial) -> dict[int, float]:
+    """Return the seconds that were recorded of each counted block, by its place among all blocks."""
+    counted = [place for place, block in enumerate(trial.blocks) if block.phase == COUNTED]
+    return {place: ns / 1e9 for place, ns in zip(counted, trial.withheld_ns or (), strict=False)}
 
 
 def _is_first_step(block: Block) -> bool:
@@ -81,20 +94,23 @@ def _is_first_step(block: Block) -> bool:
     return block.epoch == 1 and block.first_step == 0
 
 
-def _losses(trial: Trial, source: str) -> Iterator[tuple[Block, float]]:
-    """Yield the counted blocks of an input that took longer than their CPU time explains, with by how much, seconds."""
-    blocks = [
-        each for each in trial.blocks if each.input == source and each.phase in PHASES and not _is_first_step(each)
+def _losses(trial: Trial, source: str) -> Iterator[tuple[int, float]]:
+    """Yield the places of counted blocks of an input that took longer than their CPU time explains, with how much, seconds."""
+    placed = [
+        (place, each)
+        for place, each in enumerate(trial.blocks)
+        if each.input == source and each.phase in PHASES and not _is_first_step(each)
     ]
+    blocks = [each for _, each in placed]
     if len(blocks) < LEAST_BLOCKS or not all(block.cpu_ns for block in blocks):
         return
     usual_ns = median(block.elapsed_ns / block.steps for block in blocks)
     usual_cpu_ns = median(block.cpu_ns / block.steps for block in blocks)
     cores = max(1.0, usual_cpu_ns / usual_ns)
-    for block in blocks:
+    for place, block in placed:
         longer = block.elapsed_ns - usual_ns * block.steps
         more_cpu = max(0.0, block.cpu_ns - usual_cpu_ns * block.steps)
         lost_s = (longer - more_cpu / cores) / 1e9
         # Blocks differ by a little for many reasons, so only those that are out of the ordinary count.
-        if block.phase == "counted" and lost_s > SHORTEST_S / 2:
-            yield block, lost_s
+        if block.phase == COUNTED and lost_s > SHORTEST_S / 2:
+            yield place, lost_s

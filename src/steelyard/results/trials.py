@@ -1,6 +1,6 @@
 """Read a trial folder as one Trial. Its files may have been damaged or altered, so everything in them is checked."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -30,14 +30,17 @@ from steelyard.results.events import (
     Shapes,
     Staleness,
     Watched,
+    Withheld,
     checked,
 )
 from steelyard.statistics import metrics
+from steelyard.statistics.sentences import listed
 from steelyard_worker import protocol, records, tensors
 from steelyard_worker.case import INFERENCE, TRAINING
+from steelyard_worker.job_kinds import KINDS, MEASURE
 from steelyard_worker.protocol import Job
 
-FOLDER = "trials"
+FOLDER = KINDS[MEASURE].folder
 JOB = "job.json"
 
 # The phase of batches that were timed one by one.
@@ -71,7 +74,8 @@ class Trial:
     `outputs`: fingerprints by batch and output, such as `inference1/logits`. `shapes`: of the batches, by epoch. `memory`: by
     phase, such as `import` or `counted`. `others`: the records of the other ranks; None if one of them cannot be used.
     `imported`: path -> SHA-256 of what was imported from elsewhere (`results.imported`); None where that was not recorded.
-    `watched`: the launcher's observations of the process; None if there are none.
+    `watched`: the launcher's observations of the process; None if there are none. `withheld_ns`: for how long others kept it from
+    computing in each counted block, in their order; None where that was not recorded.
     `end_check`: the repeated computation at the end; `batch_checks`: the last batches of input pipelines compared with the
     order; None and empty if the process did not check.
     """
@@ -101,6 +105,7 @@ class Trial:
     others: "tuple[Trial, ...] | None" = ()
     imported: dict[str, str] | None = None
     watched: Watched | None = None
+    withheld_ns: tuple[int, ...] | None = None
     end_check: EndCheck | None = None
     batch_checks: tuple[BatchCheck, ...] = ()
     pid: int = 0
@@ -304,8 +309,10 @@ def replay(folder: Path, job: Job, events: Iterable[dict[str, Any]]) -> Trial:
             case Block() as block:
                 blocks.append(block)
             case Evaluated(steps, samples, elapsed_ns, epoch):
-                scores = _scores(job.metric, protocol.predictions_folder(folder, epoch)) if samples else {}
+                predictions = tensors.read(protocol.predictions_folder(folder, epoch)) if samples else {}
+                scores, reason = _scores(job.metric, predictions) if samples else ({}, "")
                 evaluations.append(Evaluation(steps, scores, elapsed_ns, epoch))
+                warnings += [{"name": protocol.NOT_SCORED, "reason": reason}] if reason else []
             case Shapes() as shapes:
                 found["shapes"][shapes.epoch] = shapes
             case Outputs(batch, fingerprints):
@@ -329,6 +336,8 @@ def replay(folder: Path, job: Job, events: Iterable[dict[str, Any]]) -> Trial:
                 found["staleness"] = staleness
             case Watched() as watched:
                 found["watched"] = watched
+            case Withheld(blocks_ns):
+                found["withheld_ns"] = blocks_ns
             case Reduced() as block:
                 reduced.append(block)
             case {"name": str()} as warning:
@@ -348,11 +357,12 @@ def replay(folder: Path, job: Job, events: Iterable[dict[str, Any]]) -> Trial:
     )
 
 
-def _scores(metric: str, folder: Path) -> dict[str, float]:
-    """Score the predictions in a folder; ValueError: they cannot be scored."""
-    predictions = tensors.read(folder)
+def _scores(metric: str, predictions: Mapping[str, np.ndarray[Any, Any]]) -> tuple[dict[str, float], str]:
+    """Return the scores of predictions, or none and why: the times of the trial count all the same."""
+    lacking = [name for name in metrics.NEEDED.get(metric, ()) if name not in predictions]
+    if lacking:
+        return {}, f"there is no array {listed([repr(name) for name in lacking])}"
     try:
-        return metrics.score(metric, predictions)
+        return metrics.score(metric, predictions), ""
     except Exception as error:  # the libraries of the metrics raise all kinds of errors if arrays do not match
-        message = f"{folder.name} cannot be scored ({error})"
-        raise ValueError(message) from None
+        return {}, f"{type(error).__name__}: {' '.join(str(error).split())}"

@@ -115,10 +115,45 @@ def _spectrogram(predictions: Predictions) -> dict[str, float]:
     return {"mel loss": float(predictions["mel"].mean()), "gate loss": float(predictions["gate"].mean())}
 
 
+def _next_token(predictions: Predictions) -> dict[str, float]:
+    """Predictions, all (N,): nll, the negative log-likelihood in nats summed over a sample's tokens; tokens, their number; right,
+    how many of them were predicted correctly.
+    """
+    tokens = float(predictions["tokens"].sum())
+    return {
+        "perplexity": math.exp(float(predictions["nll"].sum(dtype=np.float64)) / tokens),
+        "accuracy": float(predictions["right"].sum()) / tokens,
+    }
+
+
+def _regression(predictions: Predictions) -> dict[str, float]:
+    """Predictions: predicted and truth, float (N, ...) of one shape. Errors are in the unit of the truth."""
+    errors = predictions["predicted"].astype(np.float64) - predictions["truth"]
+    return {
+        "root mean squared error": float(np.sqrt(np.square(errors).mean())),
+        "mean absolute error": float(np.abs(errors).mean()),
+    }
+
+
+def _nothing(_: Predictions) -> dict[str, float]:
+    """A network without a metric is not evaluated."""
+    return {}
+
+
+NONE = "none"
 METRICS: dict[str, Callable[[Predictions], dict[str, float]]] = {
+    NONE: _nothing,
     "accuracy": _accuracy,
     "masked-language": _language,
     "translation": _translation,
     "speech": _speech,
     "spectrogram": _spectrogram,
+    "next-token": _next_token,
+    "regression": _regression,
 }
+# Metric -> the arrays that `predictions` of a network must give; the accuracy's are made of the outputs where there is none.
+NEEDED = {
+    "accuracy": ("truth", "predicted"), "masked-language": ("nll", "words", "right", "next_right"),
+    "translation": ("nll", "words"), "speech": ("frames", "lengths", "transcript"), "spectrogram": ("mel", "gate"),
+    "next-token": ("nll", "tokens", "right"), "regression": ("predicted", "truth"),
+}  # fmt: skip

@@ -17,6 +17,10 @@ NETWORKS = {
         "channels": 3, "image": 32, "width": 4, "dense": 32, "batch_norm": False, "freeze_backbone": False, "classes": 10,
         "batch": 4,
     },
+    "vgg16:convolutions": {
+        "channels": 3, "image": 32, "width": 4, "dense": 0, "batch_norm": True, "conv_dropout": True, "freeze_backbone": False,
+        "classes": 10, "batch": 4,
+    },
     "googlenet": {"channels": 3, "image": 32, "width": 8, "five_by_five": False, "aux": True, "beta": 2.0, "classes": 10, "batch": 4},
     "inceptionv3": {"channels": 3, "image": 75, "width": 4, "aux": False, "beta": 2.0, "classes": 10, "batch": 2},
 }  # fmt: skip
@@ -33,12 +37,12 @@ def check_layer(dropped):
         assert np.mean((again == 0) == (found == 0)) < 0.9, "the mask does not change from call to call"
 
 
-def check_networks(framework, off, on, names=("vgg16", "googlenet")):
+def check_networks(framework, off, on, names=("vgg16", "vgg16:convolutions", "googlenet")):
     """`off` and `on` are adapters: in training their outputs differ, and those of `on` from step to step; in inference they do not."""
     for name in names:
-        sizes = NETWORKS[name]
-        described = network.describe(WORKLOADS / name, sizes)
-        implementation = network.load_implementation(WORKLOADS / name, name, framework)
+        sizes, workload = NETWORKS[name], name.partition(":")[0]
+        described = network.describe(WORKLOADS / workload, sizes)
+        implementation = network.load_implementation(WORKLOADS / workload, workload, framework)
         weights, batch = random_weights(described), _batch(sizes)
 
         def built(adapter, rate=0.0, parts=(implementation, sizes, described, weights)):

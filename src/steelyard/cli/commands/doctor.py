@@ -25,8 +25,10 @@ def execute(arguments: argparse.Namespace) -> int:
 
 
 def _machine(arguments: argparse.Namespace) -> list[Finding]:
-    if arguments.framework_folders or arguments.workload_folders or arguments.external:
-        raise UserError("--frameworks, --workloads and --env belong to --adapter NAME. Name the adapter to be checked.")
+    if arguments.framework_folders or arguments.workload_folders or arguments.external or arguments.workload:
+        raise UserError(
+            "--frameworks, --workloads, --workload and --env belong to --adapter NAME. Name the adapter to be checked."
+        )
     # Two checks look for uv at once. It reads sysconfig, which Python 3.11 does not fill thread-safely on first use.
     sysconfig.get_config_vars()
     return doctor.examine()
@@ -34,7 +36,10 @@ def _machine(arguments: argparse.Namespace) -> list[Finding]:
 
 def _adapter(arguments: argparse.Namespace) -> list[Finding]:
     asked = selection.options_of(arguments)
-    options = replace(asked, frameworks=(arguments.adapter,), synthetic=True, threads=(1,), protocol="fixed:1+1")
+    chosen = (arguments.workload,) if arguments.workload else ()
+    options = replace(
+        asked, workloads=chosen, frameworks=(arguments.adapter,), synthetic=True, threads=(1,), protocol="fixed:1+1"
+    )
     with closing(Screen()) as screen:
         return adapter_checks.examine(options, screen)
 

@@ -4,13 +4,14 @@ import argparse
 from typing import Any
 
 from steelyard.catalog import frameworks, workloads
-from steelyard.cli.commands import data_sets, runs, selection, strategy_list, study_list
+from steelyard.cli.commands import data_sets, preset_list, runs, selection, strategy_list, study_list
 from steelyard.errors import UserError
 from steelyard.plan.options import Options
 
 CAPTIONS = {
     "workloads": "Number of presets certified on this machine with the current files. To certify the small presets of every "
     "workload: steelyard certify --all. To certify the published presets: steelyard certify --full.",
+    "presets": "To see the sizes of a workload's presets, which --set changes: steelyard list presets NAME",
     "data": "To see which files are read from a folder: steelyard list data NAME",
 }
 
@@ -21,15 +22,20 @@ def execute(arguments: argparse.Namespace) -> int:
     frameworks.use(options.framework_folders)
     lists: dict[str, Any] = {
         "frameworks": _frameworks, "workloads": lambda: _workloads(options, arguments.json),
-        "presets": lambda: _presets(options), "studies": study_list.rows,
+        "presets": lambda: preset_list.rows(options.workload_folders, arguments.name), "studies": study_list.rows,
         "strategies": lambda: strategy_list.rows(options), "data": lambda: data_sets.rows(options, arguments.name),
         "runs": lambda: runs.rows(selection.runs_of(arguments)),
     }  # fmt: skip
-    if arguments.name and arguments.what != "data":
-        raise UserError(f"'steelyard list {arguments.what}' takes no name; only 'steelyard list data NAME' does.")
+    if arguments.name and arguments.what not in ("data", "presets"):
+        raise UserError(
+            f"'steelyard list {arguments.what}' takes no name; only 'steelyard list data NAME' and 'steelyard list "
+            "presets NAME' do."
+        )
     rows = lists[arguments.what]()
     if arguments.json:
         selection.print_json(rows)
+    elif arguments.name and arguments.what == "presets":
+        preset_list.show(rows)
     elif arguments.name:
         data_sets.show(rows[0])
     elif arguments.what == "studies":
@@ -73,15 +79,3 @@ def _workloads(options: Options, as_json: bool) -> list[dict[str, Any]]:
         more = {"title": found[name].title, "reasons": reasons} if as_json else {}
         rows.append({"workload": name, **labels, **more})
     return rows
-
-
-def _presets(options: Options) -> list[dict[str, Any]]:
-    return [
-        {
-            "preset": f"{name}:{preset.name}", "summary": preset.summary,
-            "parameters": f"{network.trainable_count:,}", "batch": preset.sizes["batch"],
-            "data": preset.data.get("name", "synthetic"),
-        }
-        for name, workload in workloads.find(options.workload_folders).items()
-        for preset, network in zip(workload.presets.values(), workload.networks().values(), strict=True)
-    ]  # fmt: skip

@@ -5,7 +5,7 @@ from typing import Any
 
 from steelyard.catalog import workloads
 from steelyard.plan.options import Options
-from steelyard_worker.strategy import ALONE, KINDS
+from steelyard_worker.strategy_kinds import ALONE, KINDS
 
 CAPTION = (
     "Write NAME:PARTS, such as --strategy processes:2. A kind stands for every strategy of that kind. Every framework also has "
@@ -44,7 +44,7 @@ def show(found: list[dict[str, Any]]) -> None:
     from rich.markup import escape
 
     console = Console(highlight=False)
-    _table(console, "kind", [(kind, [text]) for kind, text in KINDS.items() if kind != ALONE])
+    _table(console, "kind", [(kind, [does.help]) for kind, does in KINDS.items() if kind != ALONE])
     for title, own in groupby(found, key=lambda row: f"{row['title']} ({row['framework']})"):
         console.print()
         _table(console, title, [(_heading(row), _lines(row)) for row in own])

@@ -3,13 +3,19 @@
 `prepare(DataRequest(...))` is the entry point; `list_data()` and `find(name)` return the known data sets.
 """
 
+from typing import TYPE_CHECKING
+
 from steelyard.inputs.data.catalogue import DataSet, find, list_data, training_samples
 from steelyard.inputs.data.inventory import sentences
-from steelyard.inputs.data.request import DataRequest, Prepared, Progress, Report, silent
+from steelyard.inputs.data.request import DataRequest, OwnCode, Prepared, Progress, Report, silent
+
+if TYPE_CHECKING:
+    from steelyard.inputs.data.work import Known
+    from steelyard_worker.network import Input
 
 __all__ = [
-    "DataRequest", "DataSet", "Prepared", "Progress", "check", "find", "inspect", "list_data", "prepare", "sentences", "silent",
-    "training_samples",
+    "DataRequest", "DataSet", "OwnCode", "Prepared", "Progress", "check", "find", "inspect", "list_data", "prepare", "samples",
+    "sentences", "silent", "training_samples",
 ]  # fmt: skip
 
 
@@ -20,7 +26,17 @@ def check(request: DataRequest) -> None:
     preparation.check(request)
 
 
-def inspect(request: DataRequest, most: int) -> list[str]:
+def samples(request: DataRequest) -> "tuple[Input, ...]":
+    """Return the arrays that each sample of a data set has, by its options; empty if only the data itself shows them.
+
+    UserError: the options are wrong.
+    """
+    from steelyard.inputs.data import preparation
+
+    return preparation.samples(request)
+
+
+def inspect(request: DataRequest, most: int) -> "tuple[list[str], Known]":
     """Describe what is left out or changed of the data in a folder, after opening at most `most` files of each split.
 
     Nothing is written. UserError names all files that cannot be used, of those that were opened.

@@ -18,13 +18,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class DataSet:
-    """The facts about one data set. `train` and `test` are sample counts; test 0 means that we split it ourselves."""
+    """The facts about one data set. `train` and `test` are sample counts; test 0 means that we split it ourselves.
+
+    Both are 0 where only the data itself shows how many samples it has.
+    """
 
     name: str
     title: str
-    form: str  # a key of `options.OPTIONS_OF_FORM`: "image", "text", "speech", "pairs", "clips" or "language"
+    form: str  # a key of `options.OPTIONS_OF_FORM`, such as "image"
     reader: str
-    classes: int
+    classes: int  # 0: none, or only the data itself shows how many
     train: int
     test: int
     terms: str
@@ -81,8 +84,8 @@ def list_data() -> tuple[DataSet, ...]:
 
 
 def training_samples() -> dict[str, int]:
-    """Return data set -> official number of training samples."""
-    return {data_set.name: data_set.train for data_set in list_data()}
+    """Return data set -> official number of training samples, of those that have one."""
+    return {data_set.name: data_set.train for data_set in list_data() if data_set.train}
 
 
 def find(name: str) -> DataSet:

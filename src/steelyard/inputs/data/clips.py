@@ -27,7 +27,7 @@ from steelyard.inputs.data.recordings import (
     write_split,
 )
 from steelyard.inputs.data.splits import SAMPLES_PER_TEST_SAMPLE
-from steelyard.inputs.data.work import Work
+from steelyard.inputs.data.work import Known, Work
 
 SPOKEN_LOST = "texts with letters or digits that have no symbol and are dropped"
 OTHERS_LOST = "texts with other characters that have no symbol and are dropped"
@@ -51,10 +51,11 @@ def write_clips(work: Work[ClipOptions]) -> None:
             write_split(writer, work, name, clips, form)
 
 
-def open_clips(work: Work[ClipOptions]) -> None:
+def open_clips(work: Work[ClipOptions]) -> Known:
     """Read the table, and some recordings. UserError as in `write_clips`, of what was opened."""
     held, _ = _fitting(work, work.sample(read_clips(work.source.path)))
     check_recordings(held, partial(_mel, work.options))
+    return Known()
 
 
 def _fitting(work: Work[ClipOptions], recordings: Sequence[Recording]) -> tuple[list[Utterance], list[Utterance]]:

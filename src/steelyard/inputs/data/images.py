@@ -16,7 +16,7 @@ from steelyard.inputs.data.options import ImageOptions
 from steelyard.inputs.data.raw_samples import FileSplit, ImageSplit, Ints, RawSamples
 from steelyard.inputs.data.splits import add_positions, choose_samples, describe_samples
 from steelyard.inputs.data.transforms import ImageTransform, Pixels
-from steelyard.inputs.data.work import Work
+from steelyard.inputs.data.work import Known, Work
 from steelyard_worker.tensors import Writer
 
 READERS: dict[str, Callable[[Work[Any]], RawSamples[ImageSplit] | RawSamples[FileSplit]]] = {
@@ -49,17 +49,23 @@ def write_images(work: Work[ImageOptions]) -> None:
         add_positions(writer, chosen)
 
 
-def open_images(work: Work[ImageOptions]) -> None:
-    """Read the names or records of all images, and decode some image files. UserError: one cannot be read."""
+def open_images(work: Work[ImageOptions]) -> Known:
+    """Read the names or records of all images, and decode some image files. UserError: one cannot be read.
+
+    Labels are numbered by the classes of the training split, from 0.
+    """
     data_set, options = work.source.data, work.options
     transform = ImageTransform(data_set.shape[0], data_set.shape[1:], options)
     samples: RawSamples[Any] = READERS[data_set.reader](work)
-    for split, positions in choose_samples(samples, options).values():
+    chosen = choose_samples(samples, options)
+    for split, positions in chosen.values():
         if isinstance(split, FileSplit):
             apply = attempted(partial(transform.apply, split, False))
             for _, notes, name in accepted(map(apply, work.sample(sorted(positions.tolist())))):
                 for note in notes:
                     work.inventory.change(note, name)
+    train, test = (len(positions) for _, positions in chosen.values())
+    return Known(train, test, 1 + int(samples.train.labels.max()))
 
 
 def lookup_table(options: ImageOptions, channels: int) -> np.ndarray[Any, np.dtype[np.float32]]:

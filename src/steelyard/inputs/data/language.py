@@ -18,7 +18,7 @@ from steelyard.inputs.data.options import LanguageOptions
 from steelyard.inputs.data.parallel import bounded_map
 from steelyard.inputs.data.raw_samples import Spool
 from steelyard.inputs.data.wordpieces import SPECIAL, VOCABULARY, learn_vocabulary, read_vocabulary, tokenizer
-from steelyard.inputs.data.work import Work
+from steelyard.inputs.data.work import Known, Work
 from steelyard_worker.tensors import Writer
 
 ARTICLES_PER_TASK = 64  # also per call of the tokenizer; this bounds the memory
@@ -54,13 +54,14 @@ def write_language(work: Work[LanguageOptions]) -> None:
             _write_split(writer, work, name, arrays)
 
 
-def open_language(work: Work[LanguageOptions]) -> None:
+def open_language(work: Work[LanguageOptions]) -> Known:
     """Read the first articles of both splits, and the vocabulary if there is one. UserError: a file is not UTF-8, or cut."""
     if work.source.companion:
         read_vocabulary(work.source.companion, work.options.vocabulary)
     for name, split in split_articles(work.source, work.options).items():
         for article in islice(split.read(), work.most):
             _count(work, name, len(article), len(article))
+    return Known()
 
 
 def _vocabulary(train: ArticleSplit, work: Work[LanguageOptions]) -> list[str]:

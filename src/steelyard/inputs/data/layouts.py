@@ -7,6 +7,7 @@ from steelyard.inputs.data.damage import DOWNLOAD, REPLACE
 
 # A part of a path that has any name, and an example of one: {class:n01440764}.
 PLACE = re.compile(r"\{([a-z]+):([^}]*)\}")
+ANY = "\0"  # is in no name of a file
 ARCHIVES = (".tar.gz", ".tgz", ".zip")
 UNKNOWN = "layout"
 """How data is verified whose content no checksum shows to be known: only by its layout, as a user's own data is."""
@@ -38,9 +39,9 @@ class Part:
 class Layout:
     """One official form of a data set: a single file, an archive with `parts`, or an unpacked folder with `parts`.
 
-    path: file or folder, relative; places as in `Part`. format: of a single file, in words. bytes, algorithm, digest: size and
-    published checksum; the digest is empty where none is published for the whole. unpacked: the most bytes that a compressed
-    file may unpack to; 0: it is not compressed. url: empty where this form is not downloaded.
+    path: file or folder, relative; places as in `Part`; "." is the folder itself. format: of a single file, in words. bytes,
+    algorithm, digest: size and published checksum; the digest is empty where none is published for the whole. unpacked: the most
+    bytes that a compressed file may unpack to; 0: it is not compressed. url: empty where this form is not downloaded.
     """
 
     name: str
@@ -57,6 +58,12 @@ class Layout:
     def is_folder(self) -> bool:
         """Whether this form is an unpacked folder."""
         return bool(self.parts) and not self.path.endswith(ARCHIVES)
+
+    @property
+    def files(self) -> re.Pattern[str]:
+        """The pattern of the files of an unpacked folder: those of its parts, with any name in every place."""
+        forms = [form for part in self.parts for form in part.path.split("|")]
+        return re.compile("|".join(f"^{re.escape(PLACE.sub(ANY, form)).replace(ANY, '[^/]+')}$" for form in forms))
 
     @property
     def remedy(self) -> str:

@@ -1,10 +1,11 @@
 """The options in the `[data]` table of a preset, one class per form of data set, with their checks.
 
-The names and defaults of options are part of the cache key of prepared data: changing one makes all caches stale.
+The names and defaults of options are part of the cache key of prepared data: changing one makes all caches stale. A new
+option that does nothing by default has `newer` in its metadata, and then it does not.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from steelyard.errors import UserError, nearest
@@ -13,6 +14,8 @@ from steelyard.inputs.data.catalogue import DataSet
 
 Checks = list[tuple[bool, str]]  # (does the error apply, the sentence that describes it)
 MAX_ID = 2**31 - 1
+# Shifts beyond one standard deviation of all colours leave little of an image.
+MAX_SHIFT = 1.0
 ODD_WINDOW = "window must be an even number of samples."
 
 
@@ -31,6 +34,16 @@ class Options:
     train_limit: int = 0
     test_limit: int = 0
 
+    @property
+    def key(self) -> dict[str, Any]:
+        """The options by name, for the key of prepared data; newer ones that do nothing are left out."""
+        newer = {
+            each.name
+            for each in fields(self)
+            if each.metadata.get("newer") and getattr(self, each.name) == each.default
+        }
+        return {name: value for name, value in asdict(self).items() if name not in newer}
+
     def checks(self) -> Checks:
         """Return the checks of this form, apart from those of types and smallest values."""
         return []
@@ -38,7 +51,7 @@ class Options:
 
 @dataclass(frozen=True)
 class SeededOptions(Options):
-    """The options of forms whose preparation is partly random."""
+    """The options of forms whose preparation is partly random, such as the choice of the test samples."""
 
     seed: int = 0
 
@@ -52,6 +65,7 @@ class ImageOptions(SeededOptions):
     augment changes the training images once, during preparation. Images of one size are shifted by up to 4 pixels, and
     the border is filled with zeros. From images of different sizes a random part (8 to 100 % of the area, aspect
     ratio 3:4 to 4:3) is resized to `crop`. Half of the images are mirrored.
+    colour_shift: standard deviation of a random shift of the colours of each training image, also drawn once; published with 0.1.
     """
 
     mean: tuple[float, ...] = (0.5,)
@@ -60,6 +74,7 @@ class ImageOptions(SeededOptions):
     resize: int = 0
     crop: int = 0
     augment: bool = False
+    colour_shift: float = field(default=0.0, metadata={"newer": True})
 
     def checks_for(self, shape: tuple[int, ...]) -> Checks:
         """Return the checks for images of a shape: (channels, height, width), or (channels,) if sizes differ."""
@@ -68,6 +83,8 @@ class ImageOptions(SeededOptions):
             (len(self.mean) not in (1, channels), f"mean needs one number, or one for each of {channels} channels."),
             (len(self.std) not in (1, channels), f"std needs one number, or one for each of {channels} channels."),
             (min(self.std) <= 0, "std must be above 0."),
+            (not 0 <= self.colour_shift <= MAX_SHIFT, f"colour_shift must be from 0 to {MAX_SHIFT:g}."),
+            (self.colour_shift > 0 and channels != 3, "colour_shift is for images of three colours."),
         ]
         if not size:
             return [
@@ -185,9 +202,43 @@ class LanguageOptions(SeededOptions):
         ]
 
 
+CHARACTERS, BYTES = "characters", "bytes"
+
+
+@dataclass(frozen=True)
+class RunningTextOptions(Options):
+    """Samples for the prediction of the next token: `length` tokens, and the same text one token later.
+
+    tokenizer: "characters", "bytes" of UTF-8, or the name of a file of the library `tokenizers` (JSON) beside the text.
+    vocabulary: ids are below it. Characters are numbered from 1 by how often the training text has them; 0 stands for those that
+    it lacks, and for the rarest where there are more than `vocabulary` allows. tokens, targets: the names of the two inputs.
+    """
+
+    length: int = _at_least(1, 64)
+    vocabulary: int = _at_least(2, 256, "an unknown character and another one")
+    tokenizer: str = CHARACTERS
+    tokens: str = "tokens"
+    targets: str = "targets"
+
+    @property
+    def tokenizer_file(self) -> str:
+        """The name of the file beside the text that cuts it into tokens; empty if none does."""
+        return "" if self.tokenizer in (CHARACTERS, BYTES) else self.tokenizer
+
+    def checks(self) -> Checks:
+        return [
+            (self.tokenizer == BYTES and self.vocabulary < 256, "vocabulary must be at least 256 for bytes."),
+            (
+                bool(self.tokenizer_file) and not self.tokenizer_file.endswith(".json"),
+                f"tokenizer is '{self.tokenizer}'; it must be '{CHARACTERS}', '{BYTES}' or the name of a .json file.",
+            ),
+            (self.tokens == self.targets or not (self.tokens and self.targets), "tokens and targets need two names."),
+        ]
+
+
 OPTIONS_OF_FORM: dict[str, type[Options]] = {
     "image": ImageOptions, "text": TextOptions, "speech": SpeechOptions, "pairs": PairOptions, "clips": ClipOptions,
-    "language": LanguageOptions,
+    "language": LanguageOptions, "arrays": SeededOptions, "running": RunningTextOptions, "code": SeededOptions,
 }  # fmt: skip
 
 

@@ -21,16 +21,29 @@ from steelyard.inputs.data.images import open_images, write_images
 from steelyard.inputs.data.inventory import Inventory, joined, sentences
 from steelyard.inputs.data.language import open_language, write_language
 from steelyard.inputs.data.layouts import UNKNOWN
-from steelyard.inputs.data.options import LanguageOptions, Options, SpeechOptions, TextOptions, parse_options
+from steelyard.inputs.data.options import (
+    LanguageOptions,
+    Options,
+    RunningTextOptions,
+    SpeechOptions,
+    TextOptions,
+    parse_options,
+)
+from steelyard.inputs.data.own.arrays import open_arrays, write_arrays
+from steelyard.inputs.data.own.code import open_nothing, source_of, write_made
+from steelyard.inputs.data.own.texts import open_texts, write_texts
 from steelyard.inputs.data.ranks import WORD_INDEX
 from steelyard.inputs.data.request import DataRequest, Prepared, Progress, Report, silent
+from steelyard.inputs.data.sample_arrays import arrays_of
 from steelyard.inputs.data.source import Source, digest_file, find_companion, find_in_folder, locate
 from steelyard.inputs.data.speech import open_speech, write_speech
 from steelyard.inputs.data.text import open_text, write_text
 from steelyard.inputs.data.translation import open_pairs, write_pairs
 from steelyard.inputs.data.unused import count_alternatives, count_unused
 from steelyard.inputs.data.wordpieces import VOCABULARY
-from steelyard.inputs.data.work import METHOD, Work, reading_of
+from steelyard.inputs.data.work import METHOD, Known, Work, reading_of
+from steelyard_worker import tensors
+from steelyard_worker.network import Input
 from steelyard_worker.tensors import read_meta
 
 
@@ -38,7 +51,7 @@ class Form(NamedTuple):
     """How a form of data set is written, and how some of its files are opened to check them before."""
 
     write: Callable[[Work[Any]], None]
-    open: Callable[[Work[Any]], None]
+    open: Callable[[Work[Any]], Known]
 
 
 FORMS = {
@@ -48,26 +61,39 @@ FORMS = {
     "clips": Form(write_clips, open_clips),
     "pairs": Form(write_pairs, open_pairs),
     "language": Form(write_language, open_language),
+    "arrays": Form(write_arrays, open_arrays),
+    "running": Form(write_texts, open_texts),
+    "code": Form(write_made, open_nothing),
 }
+CODE = "code"
+# Forms of which the network's inputs decide what is prepared.
+BY_INPUTS = ("arrays", CODE)
 
 
 def check(request: DataRequest) -> None:
     """Check the options, and that the data is in the folder of the request or can be fetched. UserError: it is not."""
     data_set, _ = _resolved(request)
-    if request.folder is None:
+    if data_set.form == CODE:
+        source_of(data_set, request)
+    elif request.folder is None:
         check_available(data_set)
     else:
         locate(data_set, request.folder)
 
 
-def inspect(request: DataRequest, most: int) -> list[str]:
+def samples(request: DataRequest) -> tuple[Input, ...]:
+    """Return the arrays that each sample of a data set has, by its options; empty if only the data itself shows them."""
+    return arrays_of(*_resolved(request))
+
+
+def inspect(request: DataRequest, most: int) -> tuple[list[str], Known]:
     """Describe what is left out or changed of the data in a folder, after opening at most `most` files of each split.
 
     Nothing is opened of data that is prepared already. UserError names the files that cannot be used.
     """
     data_set, options = _resolved(request)
-    if request.folder is None:
-        return []
+    if request.folder is None or data_set.form == CODE:
+        return [], Known()
     layout, path = locate(data_set, request.folder)
     place = [request.folder, path.parent, path]
     source = Source(data_set, layout, path, "folder", "", UNKNOWN, find_companion(_companion_name(options), *place))
@@ -75,18 +101,25 @@ def inspect(request: DataRequest, most: int) -> list[str]:
     if data_set.fingerprint == "listing" or layout.digest:  # which is known soon
         source = find_in_folder(data_set, request.folder, _companion_name(options))
         if source.verified != UNKNOWN:
-            return sentences(listed)
-        if atomic.is_whole(folder := _prepared_folder(source, options)):
-            return sentences(joined(read_meta(folder), listed))
+            return sentences(listed), Known(data_set.train, data_set.test, data_set.classes)
+        if atomic.is_whole(folder := _prepared_folder(source, options, request)):
+            return sentences(joined(read_meta(folder), listed)), _known(folder)
     with TemporaryDirectory(prefix="steelyard-") as scratch:
-        work = Work(source, options, Path(scratch), Path(scratch), silent, most=most)
+        work = Work(source, options, Path(scratch), Path(scratch), silent, most=most, inputs=request.inputs)
         with _completed(source):
-            FORMS[data_set.form].open(work)
+            known = FORMS[data_set.form].open(work)
     sampled = [
         f"{sentence} Of each split, at most {most:,} files were opened for this."
         for sentence in sentences(work.inventory.facts)
     ]
-    return [*sentences(listed), *sampled]
+    return [*sentences(listed), *sampled], known
+
+
+def _known(prepared: Path) -> Known:
+    """Return what the prepared arrays show."""
+    meta, labels = read_meta(prepared), tensors.read(prepared).get("train/label")
+    classes = 0 if labels is None or not len(labels) else 1 + int(labels.max())
+    return Known(meta["train_count"], meta["test_count"], classes)
 
 
 def prepare(request: DataRequest, report: Report = silent) -> Prepared:
@@ -95,17 +128,20 @@ def prepare(request: DataRequest, report: Report = silent) -> Prepared:
     Files that are not read are counted anew in every call, as they are no part of the content.
     """
     data_set, options = _resolved(request)
-    if request.folder is None:
+    listed: dict[str, Any] = {}
+    if data_set.form == CODE:
+        source = source_of(data_set, request)
+    elif request.folder is None:
         for source in possible_sources(data_set):
-            if atomic.is_intact(folder := _prepared_folder(source, options)):
+            if atomic.is_intact(folder := _prepared_folder(source, options, request)):
                 return Prepared(folder, read_meta(folder))
-        source, listed = fetch(data_set, report), {}
+        source = fetch(data_set, report)
     else:
         source = find_in_folder(data_set, request.folder, _companion_name(options))
         listed = _unused(source, request.folder)
     report(Progress(f"Using {source.data.name}, {source.layout.name}, from {source.path} ({source.origin})"))
-    folder = _prepared_folder(source, options)
-    atomic.place(folder, lambda partial: _write(partial, source, options, report))
+    folder = _prepared_folder(source, options, request)
+    atomic.place(folder, lambda partial: _write(partial, source, options, request, report))
     meta = read_meta(folder)
     meta |= joined(meta, listed)
     for sentence in sentences(meta):
@@ -137,21 +173,26 @@ def _companion_name(options: Options) -> str:
     """Return the name of the optional file next to the data that changes what is prepared."""
     if isinstance(options, LanguageOptions):
         return VOCABULARY
+    if isinstance(options, RunningTextOptions):
+        return options.tokenizer_file
     return vectors_name(options) if isinstance(options, TextOptions) and options.embedding else ""
 
 
-def _prepared_folder(source: Source, options: Options) -> Path:
+def _prepared_folder(source: Source, options: Options, request: DataRequest) -> Path:
     companions = (source.companion, source.path.parent / WORD_INDEX) if source.companion else ()
     digests = [digest_file(path, "sha256") for path in companions if path.is_file()]
-    key = atomic.key("data", METHOD, source.layout.name, source.identity, digests, asdict(options), *reading_of(source))
+    inputs = [asdict(each) for each in request.inputs] if source.data.form in BY_INPUTS else []
+    parts = [source.layout.name, source.identity, digests, options.key, *reading_of(source), *inputs]
+    key = atomic.key("data", METHOD, *parts)
     return cache_folder() / "data" / "prepared" / f"{source.data.name}-{key}"
 
 
-def _write(folder: Path, source: Source, options: Options, report: Report) -> None:
+def _write(folder: Path, source: Source, options: Options, request: DataRequest, report: Report) -> None:
     scratch = folder / "scratch"
     scratch.mkdir()
     with _completed(source):
-        FORMS[source.data.form].write(Work(source, options, folder, scratch, report))
+        work = Work(source, options, folder, scratch, report, inputs=request.inputs, code=request.code)
+        FORMS[source.data.form].write(work)
     shutil.rmtree(scratch)
 
 

@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from steelyard_worker.network import Input
+
 Report = Callable[["Progress"], None]
 
 
@@ -22,15 +24,28 @@ def silent(progress: Progress) -> None:
 
 
 @dataclass(frozen=True)
+class OwnCode:
+    """The folder of a workload whose data.py makes its data, the sizes of the preset, and the user's folder that it reads."""
+
+    folder: Path
+    sizes: dict[str, Any]
+    data: Path | None = None
+
+
+@dataclass(frozen=True)
 class DataRequest:
     """A data set by name, the user's folder or file that holds it, and a preset's options.
 
     Without a folder the data set is downloaded. `steelyard.inputs.data.options` lists the options of each form of data.
+    `inputs`: of the network that reads the data; arrays of the user's own are found and checked by them. `code`: what makes the
+    data set `own`.
     """
 
     name: str
     folder: Path | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
+    inputs: tuple[Input, ...] = ()
+    code: OwnCode | None = None
 
 
 @dataclass(frozen=True)

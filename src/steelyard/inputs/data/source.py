@@ -81,7 +81,7 @@ def identify(data_set: DataSet, layout: Layout, path: Path, origin: str, compani
                 f"{layout.digest}: it was damaged or changed; download it again."
             )
         verified, identity = "pinned" if data_set.package else "official", layout.identity
-    return Source(data_set, layout, path, origin, identity or _digest_content(data_set, path), verified, companion)
+    return Source(data_set, layout, path, origin, identity or digest_content(data_set, path), verified, companion)
 
 
 def digest_file(path: Path, algorithm: str) -> str:
@@ -90,8 +90,8 @@ def digest_file(path: Path, algorithm: str) -> str:
         return hashlib.file_digest(file, lambda: hashlib.new(algorithm, usedforsecurity=False)).hexdigest()
 
 
-def _digest_content(data_set: DataSet, path: Path) -> str:
-    """Identify a file or folder without a checksum. Data sets of many gigabytes are identified without reading them."""
+def digest_content(data_set: DataSet, path: Path) -> str:
+    """Return an identity of a file or folder without a checksum; data sets of many gigabytes are not read for it."""
     by_content = data_set.fingerprint == "content"
     if path.is_file() and by_content:
         return "sha256:" + digest_file(path, "sha256")
@@ -118,6 +118,8 @@ def _places(layout: Layout, folder: Path) -> list[Path]:
     if not folder.is_dir():
         check_regular(folder)
         return [folder] if not layout.is_folder and fnmatch(folder.name, pattern_of(layout.path)) else []
+    if layout.path == ".":
+        return [folder]
     inside = sorted(folder.glob(pattern_of(layout.path)))
     if layout.is_folder:
         return [place for place in (*inside[:1], folder) if place.is_dir()]

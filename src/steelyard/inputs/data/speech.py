@@ -27,7 +27,7 @@ from steelyard.inputs.data.recordings import (
     write_split,
 )
 from steelyard.inputs.data.transcripts import read_chapters, read_clip_table
-from steelyard.inputs.data.work import Work
+from steelyard.inputs.data.work import Known, Work
 from steelyard.statistics.metrics import LETTERS
 
 RATE = 16_000  # samples per second
@@ -68,11 +68,12 @@ def write_speech(work: Work[SpeechOptions]) -> None:
             write_split(writer, work, name, utterances, form)
 
 
-def open_speech(work: Work[SpeechOptions]) -> None:
+def open_speech(work: Work[SpeechOptions]) -> Known:
     """Read the transcripts, and some recordings. UserError as in `write_speech`, of what was opened."""
     for name, recordings in READERS[work.source.data.reader](work).items():
         held, _ = _fitting(work, name, work.sample(recordings))
         check_recordings(held, partial(_spectrogram, work.options))
+    return Known()
 
 
 def _fitting(

@@ -14,7 +14,7 @@ from steelyard.inputs.data.ranks import read_ranks
 from steelyard.inputs.data.raw_samples import Ids, Ints, RawSamples, TextSplit
 from steelyard.inputs.data.reviews import read_review_table, read_reviews
 from steelyard.inputs.data.splits import add_positions, choose_samples, describe_samples
-from steelyard.inputs.data.work import Work
+from steelyard.inputs.data.work import Known, Work
 from steelyard_worker.tensors import Writer
 
 READERS: dict[str, Callable[[Work[Any]], RawSamples[TextSplit]]] = {
@@ -84,9 +84,10 @@ def write_text(work: Work[TextOptions]) -> None:
         add_positions(writer, chosen)
 
 
-def open_text(work: Work[TextOptions]) -> None:
+def open_text(work: Work[TextOptions]) -> Known:
     """Read the reviews: of a folder some, otherwise all. UserError: one cannot be read."""
     READERS[work.source.data.reader](work)
+    return Known(classes=work.source.data.classes)
 
 
 def _write_split(

@@ -24,6 +24,10 @@ Pixels = np.ndarray[Any, np.dtype[np.uint8]]
 
 # Random resized crop (Szegedy et al. 2015, section 6): share of the area; width to height; attempts before the centre is used.
 AREAS, RATIOS, ATTEMPTS = (0.08, 1.0), (3 / 4, 4 / 3), 10
+# Shift of colours (Krizhevsky et al. 2012, section 4.1): the principal components of the colours of ImageNet's training images as
+# columns, and the factor of each, on a scale of colours from 0 to 1: the numbers of fb.resnet.torch, imagenet.lua.
+COMPONENTS = np.array([[-0.5675, 0.7192, 0.4009], [-0.5808, -0.0045, -0.8140], [-0.5836, -0.6948, 0.4203]])
+FACTORS = np.array([0.2175, 0.0188, 0.0045])
 # Random crop of small images (He et al. 2016, section 4.2): pixels of zero padding on every side.
 SHIFT = 4
 
@@ -47,7 +51,8 @@ class ImageTransform:
     @property
     def is_identity(self) -> bool:
         """Whether the pixels stay unchanged."""
-        return bool(self.size) and not self.options.resize and not self.options.augment
+        options = self.options
+        return bool(self.size) and not (options.resize or options.augment or options.colour_shift)
 
     def apply_all(
         self, split: ImageSplit | FileSplit, positions: Ints, training: bool, inventory: Inventory
@@ -76,8 +81,8 @@ class ImageTransform:
             check_pixels(*scaled_size(image.height, image.width, self.options.resize), where)
         else:
             image = _to_image(split.take(np.array([position])).reshape(self.channels, *self.size))
+        generator = np.random.Generator(np.random.PCG64([self.options.seed, position]))
         if training and self.options.augment:
-            generator = np.random.Generator(np.random.PCG64([self.options.seed, position]))
             image = self._resize(self._random_crop(image, generator))
             if generator.random() < 0.5:
                 image = image.transpose(Image.Transpose.FLIP_LEFT_RIGHT)
@@ -86,6 +91,8 @@ class ImageTransform:
         else:
             image = _centre_crop(image, self.options.resize, self.options.crop)
         pixels = np.asarray(image)
+        if training and self.options.colour_shift:
+            pixels = shifted(pixels, generator.normal(0.0, self.options.colour_shift, 3))
         return np.ascontiguousarray(pixels[None] if self.channels == 1 else pixels.transpose(2, 0, 1)), notes, name
 
     def _random_crop(self, image: Image.Image, generator: np.random.Generator) -> Image.Image:
@@ -99,6 +106,13 @@ class ImageTransform:
     def _resize(self, image: Image.Image) -> Image.Image:
         height, width = self.shape[1:]
         return image.resize((width, height), Image.Resampling.BILINEAR) if image.size != (width, height) else image
+
+
+def shifted(pixels: Pixels, amounts: np.ndarray[Any, np.dtype[np.float64]]) -> Pixels:
+    """Return pixels uint8 (H, W, 3) moved along each principal component of colours by an amount of its factor, float64 (3,)."""
+    moved = pixels + 255 * COMPONENTS @ (amounts * FACTORS)
+    found: Pixels = np.rint(moved).clip(0, 255).astype(np.uint8)
+    return found
 
 
 def scaled_size(height: int, width: int, short: int) -> tuple[int, int]:

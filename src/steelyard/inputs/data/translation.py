@@ -19,7 +19,7 @@ from steelyard.inputs.data.options import PairOptions
 from steelyard.inputs.data.raw_samples import Spool
 from steelyard.inputs.data.source import Source
 from steelyard.inputs.data.text_files import raw_lines
-from steelyard.inputs.data.work import Work
+from steelyard.inputs.data.work import Known, Work
 from steelyard_worker.protocol import ENCODING
 from steelyard_worker.tensors import Writer
 
@@ -93,12 +93,13 @@ def write_pairs(work: Work[PairOptions]) -> None:
             _write_split(writer, work, name, split)
 
 
-def open_pairs(work: Work[PairOptions]) -> None:
+def open_pairs(work: Work[PairOptions]) -> Known:
     """Read the first lines of both splits. UserError as in `write_pairs`, of what was read."""
     for name, split in (("train", "training"), ("test", "test")):
         for number, pair in enumerate(islice(_files(work.source, split).pairs(), work.most * OPENED_LINES), 1):
             if not all(pair):
                 work.inventory.leave_out(f"{name} pairs {ONE_SIDED}", f"line {number:,}")
+    return Known()
 
 
 def learn_pieces(files: ParallelFiles, vocabulary: int, raw: bool) -> Tokenizer:

@@ -36,6 +36,8 @@ def _files_of(source: Source) -> re.Pattern[str]:
     if source.data.reader == "clips":
         folder, suffix = audio_folder(source.path)
         return re.compile(rf"^{re.escape(METADATA)}$|^{folder.name}/[^/]+{re.escape(suffix)}$")
+    if source.data.form in ("arrays", "running"):
+        return source.layout.files
     return re.compile(source.data.files)
 
 

@@ -4,21 +4,22 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from steelyard.files import atomic
 from steelyard.inputs.data.inventory import Inventory
 from steelyard.inputs.data.layouts import UNKNOWN
 from steelyard.inputs.data.options import Options
-from steelyard.inputs.data.request import Progress, Report
+from steelyard.inputs.data.request import OwnCode, Progress, Report
 from steelyard.inputs.data.source import Source
+from steelyard_worker.network import Input
 from steelyard_worker.tensors import Writer
 
 METHOD = 1  # part of the cache key; increase it when a change alters a prepared value
 # Of the data of each reader without a known checksum; increase it when a change alters what is read from such data alone.
 READINGS = {
-    "chapters": 2, "cifar": 2, "clips": 2, "digits": 2, "folders": 2, "pairs": 2, "ranks": 2, "review_table": 2, "reviews": 2,
-    "wikipedia": 2, "wikitext": 2,
+    "arrays": 1, "chapters": 2, "cifar": 2, "clips": 2, "code": 1, "digits": 2, "folders": 2, "pairs": 2, "ranks": 2,
+    "review_table": 2, "reviews": 2, "running": 1, "wikipedia": 2, "wikitext": 2,
 }  # fmt: skip
 
 AnyOptions = TypeVar("AnyOptions", bound=Options)
@@ -30,12 +31,20 @@ def reading_of(source: Source) -> tuple[int, ...]:
     return (READINGS[source.data.reader],) if source.verified == UNKNOWN else ()
 
 
+class Known(NamedTuple):
+    """What is known of data before it is prepared: samples of each split, and classes. 0: not known."""
+
+    train: int = 0
+    test: int = 0
+    classes: int = 0
+
+
 @dataclass(frozen=True)
 class Work(Generic[AnyOptions]):
     """The preparation of one data set: arrays are written to `folder`, temporary files to `scratch`.
 
     `inventory` counts what the reader leaves out or changes. `most`: of each split, only so many files or lines are opened, to
-    check them before anything is prepared; 0: all.
+    check them before anything is prepared; 0: all. `inputs`, `code`: see `DataRequest`.
     """
 
     source: Source
@@ -45,6 +54,8 @@ class Work(Generic[AnyOptions]):
     report: Report
     inventory: Inventory = field(default_factory=Inventory)
     most: int = 0
+    inputs: tuple[Input, ...] = ()
+    code: OwnCode | None = None
 
     def say(self, sentence: str, done: int = 0, total: int = 0) -> None:
         """Report progress, see `Progress`."""

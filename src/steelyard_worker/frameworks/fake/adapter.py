@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 # Batches that the fault `repeat` yields again and again.
 REPEATED = 8
+# What the adapter that was made last has set, for all of the process.
+_of_process: dict[str, Any] = {}
 
 
 class Adapter:
@@ -41,6 +43,7 @@ class Adapter:
 
     def __init__(self, settings: Settings, ranks: Ranks | None = None) -> None:
         self._settings = settings
+        _of_process.update(threads=settings.threads, deterministic=settings.deterministic)
         self.ranks = ranks or Ranks()
         self.knobs = settings.knobs
         if self.ranks.rank != self.knobs.get("fault_rank", 0):
@@ -73,11 +76,11 @@ class Adapter:
         return found
 
     def applied(self) -> dict[str, Any]:
-        """Return the settings unchanged, including the threads."""
+        """Return the settings unchanged. As in a real framework, threads and determinism are those of the process."""
         given = self._settings
         return {
-            "mode": given.mode, "device": "cpu", "threads": given.threads, "precision": given.precision,
-            "deterministic": given.deterministic, **given.knobs, "strategy": self._strategy(),
+            "mode": given.mode, "device": "cpu", "precision": given.precision, **_of_process, **given.knobs,
+            "strategy": self._strategy(),
         }  # fmt: skip
 
     def arithmetic(self) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from steelyard_worker import dropout, probes
 from steelyard_worker.exchange import Signature
 from steelyard_worker.frameworks import named_tensors
 from steelyard_worker.frameworks.mindspore import cells, recurrent
-from steelyard_worker.probes import probe
+from steelyard_worker.probes import probe_output
 from steelyard_worker.protocol import Refusal
 
 if TYPE_CHECKING:
@@ -124,7 +124,6 @@ def to_numpy(tensor: Tensor) -> Array:
 
 
 def _keep(name: str, cell: nn.Cell, inputs: Any, output: Any) -> None:
-    """Keep the output of a cell; not where it has several."""
+    """Keep the output of a cell."""
     del cell, inputs
-    if isinstance(output, Tensor):
-        probe(name, output)
+    probe_output(name, output, Tensor)

@@ -12,7 +12,7 @@ from steelyard_worker import dropout, probes
 from steelyard_worker.case import OWN
 from steelyard_worker.frameworks import named_tensors
 from steelyard_worker.frameworks.mxnet import layers, recurrent
-from steelyard_worker.probes import probe
+from steelyard_worker.probes import probe_output
 from steelyard_worker.protocol import Refusal
 
 if TYPE_CHECKING:
@@ -211,7 +211,6 @@ def hybridized(block: gluon.HybridBlock, settings: Settings) -> gluon.HybridBloc
 
 
 def keep(block: gluon.Block, inputs: Any, output: Any) -> None:
-    """Keep the output of a block; not where it has several."""
+    """Keep the output of a block."""
     del inputs
-    if isinstance(output, nd.NDArray):
-        probe(block.prefix.rstrip("."), output)
+    probe_output(block.prefix.rstrip("."), output, nd.NDArray)

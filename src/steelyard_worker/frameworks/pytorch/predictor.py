@@ -12,7 +12,7 @@ from steelyard_worker import dropout, probes
 from steelyard_worker.frameworks import named_tensors
 from steelyard_worker.frameworks.pytorch import layers
 from steelyard_worker.frameworks.pytorch import settings as process
-from steelyard_worker.probes import probe
+from steelyard_worker.probes import probe_output
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -127,7 +127,6 @@ def to_numpy(tensor: torch.Tensor) -> Array:
 
 
 def _keep(name: str, module: nn.Module, inputs: Any, output: Any) -> None:
-    """Keep a copy of a module's output, because the next module may work in place; not where it has several."""
+    """Keep a copy of a module's output, because the next module may work in place."""
     del module, inputs
-    if isinstance(output, torch.Tensor):
-        probe(name, output.clone())
+    probe_output(name, output, torch.Tensor, torch.clone)

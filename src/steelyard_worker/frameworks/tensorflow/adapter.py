@@ -111,7 +111,7 @@ class Adapter:
             # The graph of a pipeline is traced with this number.
             "micro_batches": knobs["micro_batches"],
             "recomputation": traced.recomputation(self._variables()),
-            "passes": passes.observed(),
+            "passes": passes.observed(is_spread=self._strategy is not None),
             "lstm": traced.lstm(self._variables()),
             "shapes": shapes.observed(self._compile),
             "recurrence": traced.recurrence(self._variables, knobs["recurrence"]),

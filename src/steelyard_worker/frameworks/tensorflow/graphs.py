@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from tensorflow.python.eager import context
 
 from steelyard_worker.frameworks.tensorflow import passes
-from steelyard_worker.graphs import Stage, cumulative, leave_one_out
+from steelyard_worker.graphs import Stage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -19,31 +19,25 @@ UNIT = "nodes"
 def stages(step: Callable[[Any], Any], wrap: Callable[..., Any], batch: Any, chosen: str) -> Iterator[Stage]:
     """Yield the graph as traced, then as it is run, and from a process with all passes also with fewer.
 
-    `step`: the training step, before `wrap` makes a function of it, which is traced again for every choice.
+    `step`: the training step, before `wrap` makes a function of it. It is traced once; every choice optimises it anew.
     """
-    traced, run = _graphs(wrap(step), batch)
+    function = wrap(step)
+    traced, run = before_and_after(function, batch)
     yield Stage("traced", UNIT, traced)
     yield Stage("optimised", UNIT, run)
     if chosen != passes.ALL:
         return
-    studied = tuple(passes.STUDIED)
-    values = [
-        passes.NONE,
-        *studied,
-        *cumulative(studied)[1:],
-        *leave_one_out(studied),
-        passes.SHOWN_TOGETHER,
-        passes.OTHERS,
-    ]
-    for value in dict.fromkeys(values):
-        passes.choose(value)
-        yield Stage("optimised", UNIT, _graphs(wrap(step), batch)[1], value)
+    for value in passes.values():
+        if value != passes.ALL:
+            passes.choose(value)
+            yield Stage("optimised", UNIT, before_and_after(function, batch)[1], value)
 
 
-def _graphs(function: Callable[[Any], Any], batch: Any) -> tuple[dict[str, int], dict[str, int]]:
+def before_and_after(function: Callable[[Any], Any], batch: Any) -> tuple[Counter[str], Counter[str]]:
     """Run a function once; return the kinds of nodes of its graph before and after optimisation.
 
-    The runtime keeps the graphs of functions whose first call comes after this was turned on.
+    The runtime optimises a function at its first call, and at the first call with other options. It keeps the graphs where this
+    was turned on before.
     """
     known = context.context()
     known.enable_run_metadata()
@@ -57,7 +51,7 @@ def _graphs(function: Callable[[Any], Any], batch: Any) -> tuple[dict[str, int],
     return _kinds(largest.pre_optimization_graph), _kinds(largest.post_optimization_graph)
 
 
-def _kinds(graph: Any) -> dict[str, int]:
+def _kinds(graph: Any) -> Counter[str]:
     """Count the nodes of a graph and of the functions that it calls, such as bodies of loops, by their type."""
     found = Counter(node.op for node in graph.node)
     functions = {each.signature.name: each for each in graph.library.function}
@@ -69,4 +63,4 @@ def _kinds(graph: Any) -> dict[str, int]:
                 seen.add(name)
                 waiting += functions[name].node_def
                 found.update(node.op for node in functions[name].node_def)
-    return dict(sorted(found.items()))
+    return Counter(dict(sorted(found.items())))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import jax
 
+from steelyard_worker import dropout
 from steelyard_worker.frameworks.jax.layers import Layers, cross_entropy
 from steelyard_worker.frameworks.jax.pooling import max_pool
 from steelyard_worker.probes import probe
@@ -23,18 +24,22 @@ def forward(layers: Layers, sizes: dict[str, Any], batch: Mapping[str, jax.Array
     body = replace(layers, training=False) if sizes["freeze_backbone"] else layers
     x = batch["image"]
     for stage, count in enumerate(CONVOLUTIONS, 1):
-        x = body.block(partial(_stage, name=f"stage{stage}", count=count, normed=sizes["batch_norm"]), x)
+        x = body.block(partial(_stage, stage=stage, count=count, sizes=sizes), x)
     # The canonical order of the flattened image is channels first (P-17).
     x = x.transpose(0, 3, 1, 2).reshape(x.shape[0], -1)
+    x = layers.dropout(x, dropout.OF_FEATURES) if sizes.get("conv_dropout") else x
     for name in ("dense1", "dense2") if sizes["dense"] else ():
         x = layers.dropout(jax.nn.relu(layers.dense(name, x)), 0.5)
     return {"logits": layers.dense("head", x)}
 
 
-def _stage(layers: Layers, x: jax.Array, name: str, count: int, normed: bool) -> jax.Array:
-    """Several layers, then a 2x2 max pool."""
+def _stage(layers: Layers, x: jax.Array, stage: int, count: int, sizes: dict[str, Any]) -> jax.Array:
+    """Several layers with dropout between them, if they have it, then a 2x2 max pool."""
+    name = f"stage{stage}"
     for number in range(1, count + 1):
-        x = _layer(layers, name, number, x, normed)
+        x = _layer(layers, name, number, x, sizes["batch_norm"])
+        if sizes.get("conv_dropout") and (rate := dropout.after_convolution(stage, number, count)):
+            x = layers.dropout(x, rate)
     return probe(name, max_pool(x, window=2, stride=2, padding=0))
 
 

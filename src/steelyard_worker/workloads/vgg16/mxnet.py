@@ -7,6 +7,7 @@ from typing import Any
 from mxnet import gluon
 from mxnet.gluon import HybridBlock, nn
 
+from steelyard_worker import dropout
 from steelyard_worker.frameworks.mxnet import layers
 from steelyard_worker.frameworks.mxnet.residual import batch_norm
 
@@ -14,7 +15,7 @@ STAGES = ((2, 1), (2, 2), (3, 4), (3, 8), (3, 8))
 
 
 def stage(number: int, channels: int, count: int, sizes: dict[str, Any]) -> nn.HybridSequential:
-    """Return `count` convolutions with their batch norms and ReLUs, then a 2x2 max pool."""
+    """Return `count` convolutions with their batch norms, ReLUs and dropout, then a 2x2 max pool."""
     out, normed = sizes["width"] * STAGES[number - 1][1], sizes["batch_norm"]
     found = nn.HybridSequential(prefix=f"stage{number}.")
     with found.name_scope():
@@ -23,6 +24,8 @@ def stage(number: int, channels: int, count: int, sizes: dict[str, Any]) -> nn.H
             if normed:
                 found.add(batch_norm(out, f"bn{place}.", sizes["freeze_backbone"]))
             found.add(nn.Activation("relu"))
+            if sizes.get("conv_dropout") and (rate := dropout.after_convolution(number, place, count)):
+                found.add(layers.dropout(rate))
             channels = out
         found.add(nn.MaxPool2D(2, 2, 0))
     return found
@@ -35,6 +38,8 @@ def build(sizes: dict[str, Any]) -> HybridBlock:
         network.add(stage(number, channels, count, sizes))
         channels, extent = sizes["width"] * factor, extent // 2
     features = channels * extent * extent
+    if sizes.get("conv_dropout"):
+        network.add(nn.Flatten(), layers.dropout(dropout.OF_FEATURES))
     for name in ("dense1", "dense2") if sizes["dense"] else ():
         network.add(nn.Dense(sizes["dense"], "relu", in_units=features, prefix=f"{name}."), layers.dropout(0.5))
         features = sizes["dense"]

@@ -3,8 +3,9 @@
 3x3 convolutions with bias, ReLU after each, a 2x2 max pool (rounded down) after each stage; then the image is flattened,
 channels first, into dense layers. With `batch_norm` convolutions have no bias and are followed by batch norm (epsilon 1e-5,
 weight of the new statistic 0.1). `dense` is the width of the two hidden dense layers; 0 means there are none. The knob `dropout`
-adds dropout of 0.5 after each of them. With `freeze_backbone` the convolutions are not trained, and their batch norm also uses
-its running statistics in training.
+adds dropout of 0.5 after each of them, and with `conv_dropout`, which a preset need not have, also of 0.3 and 0.4 after
+convolutions and of 0.5 after the last pool. With `freeze_backbone` the convolutions are not trained, and their batch norm also
+uses its running statistics in training.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from steelyard_worker import classification
 from steelyard_worker.convolutional import Extent, window
 from steelyard_worker.network import Adversarial, Input, Network, Parameter, batch_norm
+from steelyard_worker.sizes import require
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -49,12 +51,18 @@ def describe(sizes: dict[str, Any]) -> Network:
     stages = tuple(f"stage{number}" for number in range(1, len(STAGES) + 1))
     # Where no batch statistics normalise, activations are as large as the image.
     normalised = sizes["batch_norm"] and not sizes["freeze_backbone"]
+    # A block that is computed again would draw another mask.
+    inner_dropout = sizes.get("conv_dropout", False)
+    require(
+        not (inner_dropout and sizes["freeze_backbone"]), "a frozen body is not trained, so conv_dropout has no effect"
+    )
     return Network(
         tuple(parameters), (image, label), macs, stored, frozen_macs, predictions=classification.predictions(sizes["classes"]),
         adversarial=Adversarial(
             scale=8.0 if normalised else 64.0, factors={"*.gamma": 8.0 if normalised else 1.0, "dense*.weight": 16.0}
         ),
-        probes=stages, dropout=bool(sizes["dense"]), blocks=() if sizes["freeze_backbone"] else stages,
+        probes=stages, dropout=bool(sizes["dense"] or inner_dropout),
+        blocks=() if sizes["freeze_backbone"] or inner_dropout else stages,
         likelihood=True,
     )  # fmt: skip
 

@@ -21,7 +21,7 @@ def check_dropout_has_its_rate_and_acts_in_training_only():
 
     dropout_effects.check_layer(dropped)
     off, on = (adapter_of(knobs={"dropout": each}) for each in ("off", "on"))
-    dropout_effects.check_networks("jax", off, on, names=["vgg16"])
+    dropout_effects.check_networks("jax", off, on, names=["vgg16", "vgg16:convolutions"])
 
 
 def check_dropout_without_effect_is_reported():

@@ -25,7 +25,7 @@ def check_dropout_has_its_rate_and_acts_in_training_only():
             # oneDNN has its instructions already: other checks ran before in this process.
             knobs = KNOBS | {"avx512": "on"}
             adapters = [Adapter(Settings("pynative", knobs=knobs | {"dropout": each})) for each in ("off", "on")]
-        dropout_effects.check_networks("mindspore", *adapters, names=["vgg16"])
+        dropout_effects.check_networks("mindspore", *adapters, names=["vgg16", "vgg16:convolutions"])
     finally:
         mindspore.set_context(mode=before)
 

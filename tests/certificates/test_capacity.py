@@ -14,8 +14,8 @@ from planned import REFERENCES, filled
 
 from steelyard.catalog import workloads
 from steelyard.catalog.frameworks import WORKER
-from steelyard.certificates import gate as gates
-from steelyard.certificates.gate import Disk, Gate, needed_bytes, saved_bytes
+from steelyard.certificates import capacity as gates
+from steelyard.certificates.capacity import Disk, Gate, needed_bytes, saved_bytes
 from steelyard.certificates.plan import plan_certification, with_cores
 from steelyard.plan import memory, resolve
 from steelyard.plan.options import Options

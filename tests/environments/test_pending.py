@@ -9,8 +9,8 @@ from threading import Event, Thread
 import pytest
 
 from steelyard.environments import Environment, Failure
-from steelyard.environments import arriving as module
-from steelyard.environments.arriving import Waits, already, start
+from steelyard.environments import pending as module
+from steelyard.environments.pending import Waits, already, start
 from steelyard.errors import UserError
 
 
