@@ -91,10 +91,10 @@ def _read(path: Path) -> str:
 def _fill(run: Path, target: Path, sources: dict[str, Path], hiding: Hiding, command: str) -> None:
     ids = _ids(run, hiding)
     for path, source in sources.items():
+        if source.name == tensors.BYTES:  # written with its index
+            continue
         place = target / hiding.name(path)
         place.parent.mkdir(parents=True, exist_ok=True)
-        if source.name == tensors.BYTES:
-            continue
         if source.name == tensors.INDEX:
             _copy_tensors(source.parent, place.parent, hiding)
         elif source.suffix in NUMBERS:
