@@ -22,7 +22,7 @@ FORMATS = {
     "md": Format("the verdict tables as Markdown", "markdown", ".md", is_text=True),
     "latex": Format("the verdict tables for a paper (booktabs)", "latex", ".tex", is_text=True),
     "json": Format("what `steelyard report --json` prints", "result_json", ".json", is_text=True),
-    "hud": Format("benchmark records of PyTorch HUD", "hud", ".json", is_text=True),
+    "hud": Format("benchmark records of the dashboard HUD (oss_ci_benchmark_v3)", "hud", ".json", is_text=True),
     "svg": Format("every plot of the page for a paper, as SVG", "svg_plots"),
     "pdf": Format("every plot of the page for a paper, as PDF", "pdf_plots"),
     "tensorboard": Format("event files of TensorBoard", "tensorboard_log"),

@@ -27,8 +27,9 @@ PIXELS = 440
 POINTS = WIDTH_MM / MM_PER_INCH * 72 / PIXELS
 """Points for a pixel of the page."""
 FONT_SIZE = 7
-MOST_LABELS, LETTERS = 20, 60
+MOST_LABELS, LETTERS = 20, 46
 """Labels of a heat map's axis, and letters of a legend in one line."""
+MOST_TICKS = 6
 LINE, MARK = 0.45, 0.45
 """How much thinner lines and smaller marks are than on the page."""
 SYMBOLS = {
@@ -207,10 +208,18 @@ class _Panel:
             texts = [plain(str(text)) for text in axis.get("ticktext") or axis["tickvals"]]
             set_["ticks"](axis["tickvals"], texts)
             getattr(self.axes, f"{name}axis").set_minor_locator(_ticker().NullLocator())
-        elif (written := _format(axis)) and not self._has_names(name):
-            getattr(self.axes, f"{name}axis").set_major_formatter(written)
+        elif not self._has_names(name):
+            self._numbers_on(name, axis)
         if axis.get("visible") is False:
             getattr(self.axes, f"{name}axis").set_visible(False)
+
+    def _numbers_on(self, name: str, axis: dict[str, Any]) -> None:
+        """Write the numbers of an axis with their unit, and few enough for the width of a column."""
+        drawn = getattr(self.axes, f"{name}axis")
+        if axis.get("type") != "log" and not any(trace.get("type") == "heatmap" for trace in self.traces):
+            drawn.set_major_locator(_ticker().MaxNLocator(MOST_TICKS))
+        if written := _format(axis):
+            drawn.set_major_formatter(written)
 
     def _has_names(self, name: str) -> bool:
         """Report whether names stand on an axis, and no numbers."""
