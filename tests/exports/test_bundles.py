@@ -143,7 +143,7 @@ def test_a_word_of_the_record_stays_and_is_named(recorded, tmp_path, capsys):
     assert main(["bundle", "training", "-o", str(tmp_path / "out"), "--hide", "line", "--hide", "processor"]) == 0
     out, err = capsys.readouterr()
     assert out == f"{tmp_path / 'out'}\n"
-    assert "line stays in the bundle" in err
+    assert "Not hidden, because names in the record consist of it: line." in err
     assert "Processor" not in (tmp_path / "out" / "README.md").read_text()
     assert main(["report", str(tmp_path / "out")]) == 0
 

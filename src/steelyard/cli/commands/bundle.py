@@ -5,7 +5,6 @@ from pathlib import Path
 
 from steelyard.cli.commands import selection
 from steelyard.errors import notice
-from steelyard.exports.formats import listed
 from steelyard.results import run_folders
 
 
@@ -16,7 +15,7 @@ def execute(arguments: argparse.Namespace) -> int:
     run = run_folders.find(selection.runs_of(arguments), arguments.run)
     done = bundle.write(run, Path(arguments.output or f"{run.name}-bundle"), arguments.hide)
     if done.not_hidden:
-        notice(f"{listed(done.not_hidden)} stays in the bundle, because names in the record consist of it.")
+        notice(f"Not hidden, because names in the record consist of it: {', '.join(done.not_hidden)}.")
     if arguments.json:
         selection.print_json({"folder": str(done.folder), "files": done.files, "not_hidden": done.not_hidden})
     else:
