@@ -56,6 +56,7 @@ tables: .venv/.ready
 	@$(BIN)/python -m steelyard.cli.command_page docs/reference/commands.md
 	@$(BIN)/python -m steelyard.certificates.coverage docs/workloads.md
 	@$(BIN)/python -m steelyard.redone.tables docs/published.md
+	@$(BIN)/python -m steelyard.exports.tidy_columns docs/reference/tidy-table.md
 
 # The example in the README, of a finished run: `make picture RUN=NAME`, or of the latest one. Needs Chromium or Chrome. Nothing is measured.
 RUN ?= latest

@@ -38,6 +38,7 @@ SHOWING = (
     "published",
     "analysis",
     "report",
+    "exports",
     "wording",
     "results",
     "stages",

@@ -19,12 +19,15 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.end_to_end
 
-RUNS, FOLDER = "the runs", "a new folder"
+RUNS, FOLDER, BUNDLE = "the runs", "a new folder", "a folder that does not exist"
 STARTED = {
     "run": DRY_RUN[1:],
     "certify": (*LINE[:4], "-f", "fake", "-f", "dummy", "--plain"),
     "slurm-script": (),
     "report": (),
+    "export": ("--format", "md"),
+    "bundle": ("-o", BUNDLE),
+    "cite": (),
     "advise": (),
     "explain": ("--plain",),
     "compare": ("fake", "dummy/scripted,step_us=12000"),
@@ -52,7 +55,7 @@ def test_a_command_starts_in_an_interpreter_of_its_own(
     name: str, command: list[str], copied: Finished, environ_for: Callable[..., dict[str, str]], tmp_path: Path
 ) -> None:
     (tmp_path / FOLDER).mkdir()
-    folders = {RUNS: str(copied.data_folder / "runs"), FOLDER: str(tmp_path / FOLDER)}
+    folders = {RUNS: str(copied.data_folder / "runs"), FOLDER: str(tmp_path / FOLDER), BUNDLE: str(tmp_path / BUNDLE)}
     argv = [folders.get(word, word) for word in STARTED[name]]
     done = subprocess.run(
         [*command, name, *argv], env=environ_for(copied.data_folder), capture_output=True, text=True, timeout=LIMIT_S, check=False

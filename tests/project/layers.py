@@ -23,6 +23,7 @@ ORDER = (
     "profiles",
     "analysis",
     "report",
+    "exports",
     "console",
     "environments",
     "inputs",
@@ -60,6 +61,8 @@ def allowed(name: str) -> set[str]:
     """Return the packages that a package may import."""
     if name in OF_ANALYSIS:
         return RECORDED | {name}
+    if name == "exports":
+        return RECORDED | {"report", name}
     return set(ORDER[: ORDER.index(name) + 1])
 
 

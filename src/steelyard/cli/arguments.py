@@ -6,6 +6,7 @@ from typing import Any, NoReturn
 
 from steelyard.cli import values
 from steelyard.cli.descriptions import ABOUT, COMMANDS, DESCRIPTIONS
+from steelyard.exports.formats import FORMATS, listed
 
 # The names of an argument, and its other parameters for argparse.
 Argument = tuple[list[str], dict[str, Any]]
@@ -159,6 +160,26 @@ GROUPS: dict[str, dict[str, list[Argument]]] = {
         RUNS,
         _flag("--json", "print the result as JSON"),
         _value("--output", "FILE", "write the page to this file instead of the run's folder", type=values.page),
+    ]},
+    "export": {"": [
+        _value("run", None, "name or folder of a run (default: the latest)", nargs="?", default="latest"),
+        _value("--format", "NAME", f"the format: {listed(FORMATS)}", choices=tuple(FORMATS), required=True),
+        _value("-o --output", "PATH", "write to this file or folder; texts are printed without it"),
+        _value("--quantity", "NAME", f"what verdict tables and plots rank by: {QUANTITIES}", default="step time"),
+        RUNS,
+        _flag("--json", "print the paths of the files as JSON"),
+    ]},
+    "bundle": {"": [
+        _value("run", None, "name or folder of a run (default: the latest)", nargs="?", default="latest"),
+        _value("-o --output", "FOLDER", "write to this folder, which must not exist (default: RUN-bundle in the current folder)"),
+        _several("--hide", "WORD", "hide this word as well, such as the name of another machine; may be repeated", default=[]),
+        RUNS,
+        _flag("--json", "print the folder and its files as JSON"),
+    ]},
+    "cite": {"": [
+        _value("run", None, "name or folder of a run (default: the latest)", nargs="?", default="latest"),
+        RUNS,
+        _flag("--json", "print the fields of the entry as JSON"),
     ]},
     "advise": {"": [
         _several("--for", "GOAL[=WEIGHT]", "what matters to you, and how much (default 1); may be repeated", type=values.goal,

@@ -18,6 +18,9 @@ COMMANDS = {
     "nodes": "show the nodes of a cluster, and whether they are fit to measure on",
     "slurm-script": "print a batch script that measures on the nodes of a SLURM allocation",
     "report": "write the report of a run again",
+    "export": "write results as files: CSV, Parquet, Markdown, LaTeX, JSON, plots and others",
+    "bundle": "make a folder of a run that can be published",
+    "cite": "print how to cite a run (BibTeX)",
     "advise": "say what to choose, by what matters to you",
     "explain": "say where the time of a step goes",
     "compare": "compare two results of a run, or two runs",
@@ -80,6 +83,35 @@ examples:
   steelyard new workload mygpt --like gpt""",
     "report": """\
 Write the HTML page of a run again from its stored results and print its table of verdicts. Nothing is measured.""",
+    "export": """\
+Write the results of a run for other programs, a pull request or a paper. Texts are printed, unless a file is named. Nothing is
+measured, and nothing is written into the folder of the run.
+
+formats:
+  csv          the tidy table: one row for each process, input and quantity, with everything that decides the value
+  parquet      the same with types, for pandas, Polars and DuckDB (needs steelyard[export])
+  md           the verdict tables as Markdown, for a pull request or $GITHUB_STEP_SUMMARY
+  latex        the verdict tables for a paper (booktabs)
+  json         what steelyard report --json prints
+  hud          benchmark records of PyTorch HUD
+  svg          every plot of the page, as wide as a column of a paper (needs steelyard[plots])
+  pdf          the same as PDF
+  tensorboard  learning curves and verdict tables as event files (needs steelyard[tensorboard])
+
+examples:
+  steelyard export --format md >> "$GITHUB_STEP_SUMMARY"      the latest run, in a workflow of GitHub
+  steelyard export --format parquet -o results.parquet        for pandas
+  steelyard export first --format pdf -o figures              the run whose name begins with first""",
+    "bundle": """\
+Make a folder with the record of a run that can be published: without names of hosts and users, paths, environment variables and
+logs, with a README that says how to repeat it, and with hashes of its files and certificates. `steelyard report FOLDER` works
+with it as with the run. What the record cannot tell to be private, such as the name of another machine, is named with --hide.
+
+examples:
+  steelyard bundle                                  the latest run, into a folder beside you
+  steelyard bundle RUN -o results/mine --hide mars  without the word mars, too""",
+    "cite": """\
+Print an entry for BibTeX: the tool, its version, the run and the machine. CITATION.cff of the project cites the tool alone.""",
     "explain": f"""\
 Say where the time of a step goes, and what makes one contender slower than another. Each contender runs once more under its
 framework's own profiler, in a process that is in no verdict; operations are put into classes that all frameworks share. The

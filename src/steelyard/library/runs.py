@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from steelyard import analysis, report
 from steelyard.analysis import tidy
 from steelyard.errors import UserError, nearest
+from steelyard.exports import writing
 from steelyard.files import paths
 from steelyard.library.comparisons import Comparison, table_of
 from steelyard.library.tables import Table
@@ -98,6 +99,14 @@ class Run:
     def tidy(self) -> Table:
         """Return one row for each process, input and quantity, with all fields of its case (`docs/reference/tidy-table.md`)."""
         return Table(list(tidy.rows(self.view())))
+
+    def export(self, format: str, path: str | Path, quantity: str = STEP_TIME.name) -> list[Path]:  # noqa: A002
+        """Write the results to a file or a folder, and return the paths of the files: `steelyard export` in a program.
+
+        `format`: csv, parquet, md, latex, json, hud, svg, pdf or tensorboard. UserError: there is no such format, its
+        library is not installed, or the path cannot be written or lies in the folder of the run.
+        """
+        return writing.export(self.view(quantity), format, Path(path))
 
     def write_page(self, path: str | Path, quantity: str = STEP_TIME.name) -> Path:
         """Write the page of the run to a file and return its path. UserError: it cannot be written."""

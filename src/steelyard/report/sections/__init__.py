@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from steelyard.report.blocks import EVERYWHERE
+from steelyard.report.blocks import figures as figures_in
 from steelyard.report.sections import (
     certificates,
     confusion_matrices,
@@ -36,13 +37,16 @@ from steelyard.report.sections import (
     what_to_choose,
     where_time_goes,
 )
-from steelyard.report.sections.run_subject import RunSection
+from steelyard.report.sections.run_subject import RunSection, RunSubject
+from steelyard.report.sections.subject import Subject
+from steelyard.report.styles import styles
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from steelyard.analysis.model import View
     from steelyard.report.blocks import Block
-    from steelyard.report.sections.subject import Subject
+    from steelyard.report.figures import Figure
 
 OF_COMPARISON: dict[str, Callable[[Subject], Sequence[Block]]] = {
     "verdicts": verdicts.blocks,
@@ -76,6 +80,14 @@ OF_RUN = (
     RunSection("Glossary", "glossary", glossary.blocks),
 )
 """The sections of a whole run, in the order of the page."""
+
+
+def figures_of(view: View) -> list[Figure]:
+    """Return all figures of the page of a run, in their order."""
+    known = styles(view.comparisons)
+    subjects = [Subject(comparison, view.comparisons, known, view.name) for comparison in view.comparisons]
+    found = [figure for subject in subjects for make in OF_COMPARISON.values() for figure in figures_in(make(subject))]
+    return found + [figure for section in OF_RUN for figure in figures_in(section.blocks(RunSubject(view)))]
 
 
 def on_terminal() -> list[RunSection]:

@@ -1,0 +1,69 @@
+"""Write the results of a run in one of the formats, anywhere but into the folder of the run."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from steelyard.errors import UserError, named
+from steelyard.exports.formats import FORMATS, listed
+from steelyard.files import atomic
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from steelyard.analysis.model import View
+    from steelyard.exports.formats import Format
+
+
+def text(view: View, name: str) -> str:
+    """Return the results as text. UserError: there is no such format, or it is no text."""
+    chosen = _named(name)
+    if not chosen.is_text:
+        kind = f"a file: name it with -o FILE{chosen.ending}" if chosen.ending else "a folder: name it with -o FOLDER"
+        raise UserError(f"The format {name} is written to {kind}")
+    found: str = _module(chosen).text(view)
+    return found
+
+
+def export(view: View, name: str, path: Path) -> list[Path]:
+    """Write the results and return the paths of the files. A file in a folder that exists is named like the run.
+
+    UserError: there is no such format, a library is missing, or the path cannot be written or is inside the folder of the run.
+    """
+    chosen = _named(name)
+    target = path.expanduser().absolute()
+    if chosen.ending and target.is_dir():
+        target /= f"{view.name}{chosen.ending}"
+    check_outside(target, view.folder)
+    try:
+        return _in_folder(view, chosen, target) if not chosen.ending else [_file(view, chosen, target)]
+    except OSError as error:
+        raise UserError(f"{target} cannot be written ({error.strerror}). Name another place with -o.") from None
+
+
+def check_outside(target: Path, run: Path) -> None:
+    """Raise UserError where a path is the folder of a run, or inside it: that holds the record, and nothing else."""
+    if target.resolve().is_relative_to(run.resolve()):
+        raise UserError(f"{target} is inside the folder of the run, which holds its record alone. Name another place.")
+
+
+def _file(view: View, chosen: Format, target: Path) -> Path:
+    module = _module(chosen)
+    content: bytes = module.text(view).encode() if chosen.is_text else module.content(view)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    return atomic.write_bytes(target, content)
+
+
+def _in_folder(view: View, chosen: Format, target: Path) -> list[Path]:
+    target.mkdir(parents=True, exist_ok=True)
+    written: list[Path] = _module(chosen).write(view, target)
+    return written
+
+
+def _module(chosen: Format) -> Any:
+    return importlib.import_module(f"steelyard.exports.{chosen.module}")
+
+
+def _named(name: str) -> Format:
+    return named(FORMATS, name, f"There is no format '{name}'; results are exported as {listed(FORMATS)}.")
