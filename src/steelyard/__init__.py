@@ -9,6 +9,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from steelyard.version import VERSION
+
 if TYPE_CHECKING:
     from steelyard.library.certifying import Certificates, certify
     from steelyard.library.changes import compare
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
     from steelyard.library.starting import run
     from steelyard.library.tables import Table
 
-__version__ = "0.1.0"
+__version__ = VERSION
 __all__ = [
     "Certificates",
     "Comparison",

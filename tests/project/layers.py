@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
 # A package may import the packages before it in this list, and itself.
 ORDER = (
+    "version",
     "errors",
     "files",
     "host",
@@ -39,7 +40,7 @@ ORDER = (
     "__main__",
 )
 # A report shows what was recorded, so it must not depend on the current catalogue or machine.
-RECORDED = {"errors", "files", "statistics", "wording", "results", "profiles", "analysis"}
+RECORDED = {"version", "errors", "files", "statistics", "wording", "results", "profiles", "analysis"}
 OF_ANALYSIS = ("analysis", "report")
 # The modules of other packages that define what a record holds.
 OF_RECORDS = {

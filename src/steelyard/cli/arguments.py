@@ -375,7 +375,7 @@ class _Version(argparse.Action):
     """Print the version; it is imported only then."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
-        from steelyard import __version__
+        from steelyard.version import VERSION
 
-        print(f"steelyard {__version__}")
+        print(f"steelyard {VERSION}")
         parser.exit()

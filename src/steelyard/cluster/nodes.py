@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from steelyard import __version__
 from steelyard.cluster import engine
 from steelyard.cluster.engine import Member
 from steelyard.cluster.facts import NodeFacts
@@ -13,6 +12,7 @@ from steelyard.cluster.shipping import names_of
 from steelyard.errors import UserError
 from steelyard.host import Resources
 from steelyard.measure.launch import worker_hash
+from steelyard.version import VERSION
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Node:
 def survey() -> list[Node]:
     """Return all living nodes with their facts; takes some seconds."""
     members = engine.members()
-    answers = engine.probe_all(members, __version__, worker_hash())
+    answers = engine.probe_all(members, VERSION, worker_hash())
     return [judged(each, answers[each.name]) for each in members]
 
 
@@ -47,8 +47,8 @@ def judged(member: Member, answer: Mapping[str, Any]) -> Node:
         bad = [each.sentence for each in facts.findings if each.state == "bad"]
         return Node(member, facts, f"it is not fit to measure on: {bad[0]}" if bad else "")
     theirs = answer.get("steelyard")
-    if theirs and theirs != __version__:
-        return Node(member, None, f"it has steelyard {theirs}, and this machine has {__version__}")
+    if theirs and theirs != VERSION:
+        return Node(member, None, f"it has steelyard {theirs}, and this machine has {VERSION}")
     if theirs and answer.get("code") and not answer.get("error"):
         return Node(member, None, f"its steelyard {theirs} has other measuring code than that of this machine")
     return Node(member, None, f"steelyard cannot be used there ({answer.get('error') or 'no answer'})")

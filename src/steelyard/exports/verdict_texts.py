@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from steelyard.analysis import formatting, headlines, nodes
-from steelyard.analysis.warnings import gather
+from steelyard.analysis.notices import gather
 from steelyard.report import privacy
 from steelyard.results import addresses
 from steelyard.wording import formatted

@@ -139,11 +139,11 @@ def peak_name(precision: str, threads: int) -> str:
 
 def new(plan: RunPlan, command: str, worker_hash: str) -> RunRecord:
     """Return the record of a run that is about to start."""
-    from steelyard import __version__
+    from steelyard.version import VERSION
 
     return RunRecord(
         plan=plan, created=datetime.now().astimezone().isoformat(timespec="seconds"), state="running",
-        command=command, worker_hash=worker_hash, steelyard=__version__, identity=secrets.token_hex(8),
+        command=command, worker_hash=worker_hash, steelyard=VERSION, identity=secrets.token_hex(8),
         allowed=permission.mark(plan, ""),
     )  # fmt: skip
 
@@ -196,13 +196,13 @@ def read(folder: Path) -> RunRecord:
 
 def _advice(written: int, version: object) -> str:
     """Return which version reads another format. `version`: the one that wrote the record, as far as it says so."""
-    from steelyard import __version__
+    from steelyard.version import VERSION
 
     if written == FORMAT_OF_0_1:
         return "Read it with steelyard 0.1.0, or measure again."
     if written < FORMAT:
         return "No release of steelyard reads it: measure again."
-    if isinstance(version, str) and re.fullmatch(r"[0-9]{1,4}(\.[0-9]{1,4}){1,3}", version) and version != __version__:
+    if isinstance(version, str) and re.fullmatch(r"[0-9]{1,4}(\.[0-9]{1,4}){1,3}", version) and version != VERSION:
         return f"Update steelyard to version {version} or later."
     return "Update steelyard."
 

@@ -90,11 +90,11 @@ class Shared:
                 "SELECT obj_description(oid, 'pg_namespace') FROM pg_namespace WHERE nspname = %s", [NAMESPACE]
             ).fetchone()
             if row and row[0] != ABOUT:
-                from steelyard import __version__
+                from steelyard.version import VERSION
 
                 held = f"'{row[0]}'" if row[0] else f"a schema {NAMESPACE} that something else has made"
                 raise UserError(
-                    f"The store {self.shown} holds {held}, and steelyard {__version__} on this machine writes '{ABOUT}'. "
+                    f"The store {self.shown} holds {held}, and steelyard {VERSION} on this machine writes '{ABOUT}'. "
                     "Use this version on all machines, or another database."
                 )
             if not row:
