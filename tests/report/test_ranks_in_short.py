@@ -31,7 +31,7 @@ def row(view):
     (known,) = [each for each in scaling.scaled(comparison) if each.contender.case.strategy == "copies:2"]
 
     def made(title="PyTorch, ddp:2", exchange=None, speed_up=None, kind="processes"):
-        contender = replace(known.contender, title=title)
+        contender = replace(known.contender, title=title, title_parts=tuple(title.split(", ")))
         return replace(known, contender=contender, exchange=exchange, speed_up=speed_up, kind=kind)
 
     return made

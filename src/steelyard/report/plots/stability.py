@@ -47,11 +47,14 @@ def rounds(comparison: Comparison, source: str, styles: Styles) -> Figure | None
     return Figure(f"rounds/{comparison.group}/{source}", title, caption, data, layout)
 
 
-def machine(view: View) -> Figure | None:
-    """Return the load of the machine in each round by source; None if it was not recorded."""
-    lines = [line for line in view.disturbances if line["host_noise"].get("seconds", 0) > 0]
-    if not lines:
-        return None
+def recorded(view: View) -> list[dict[str, Any]]:
+    """Return the notes on rounds that say how much of the machine was in use; empty if none does."""
+    return [line for line in view.disturbances if line["host_noise"].get("seconds", 0) > 0]
+
+
+def machine(view: View) -> Figure:
+    """Return the load of the machine in each round by source."""
+    lines = recorded(view)
     cores = view.record.host.get("cores_logical") or 0
     edge = {"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": cores, "y1": cores}
     layout = figures.frame(

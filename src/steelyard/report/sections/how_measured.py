@@ -61,8 +61,8 @@ def _lines(texts: Sequence[str]) -> Iterator[Part]:
 
 def _machine(view: View) -> Iterator[Block]:
     yield Heading("Machine")
-    if plot := stability.machine(view):
-        yield Plots([plot])
+    if stability.recorded(view):
+        yield Plots(lambda: [stability.machine(view)])
     if rounds := nodes.rounds(view.disturbances):
         yield Heading("Nodes")
         yield Paragraph((nodes.POOLED,))
