@@ -15,11 +15,11 @@ from steelyard import report
 from steelyard.analysis import compare, formatting, headlines, warnings
 from steelyard.report import as_json, columns, page
 from steelyard.results import quantities
-from steelyard.results.quantities import LARGEST_BATCH, LATENCIES, OF_EPOCHS, OF_PHASES, STEP_TIME, THROUGHPUT
+from steelyard.results.quantities import ENERGY, LARGEST_BATCH, LATENCIES, OF_EPOCHS, OF_PHASES, STEP_TIME, THROUGHPUT
 from steelyard.wording.task_words import fill
 
-# Not those of the run of these tests: it trains, but no whole epochs, searches for no batch, and its phases have no memory.
-LEFT_OUT = (LARGEST_BATCH, *LATENCIES, *OF_EPOCHS, *OF_PHASES)
+# Not those of the run of these tests: it trains, but no whole epochs, searches for no batch, its phases have no memory, and no meter was read.
+LEFT_OUT = (ENERGY, LARGEST_BATCH, *LATENCIES, *OF_EPOCHS, *OF_PHASES)
 QUANTITIES = {name: each for name, each in quantities.QUANTITIES.items() if each not in LEFT_OUT}
 OTHERS = [quantity for quantity in QUANTITIES.values() if quantity is not STEP_TIME]
 RULE = fill(headlines.RULE, "training")

@@ -26,9 +26,9 @@ def _flag(name: str, text: str, action: str = "store_true", **more: Any) -> Argu
 
 # An argument whose name is that of a field of `Options` becomes that option; without a value, the option has its default.
 QUANTITIES = (
-    "step time (default), throughput, first step, time to first step, peak memory, largest batch; of an inference latency p50, "
-    "p95, p99; of whole epochs total time, epoch, first epoch, second epoch, evaluation time; memory of import, build, first "
-    "step, warm-up, counted steps, evaluation"
+    "step time (default), throughput, first step, time to first step, peak memory, energy, largest batch; of an inference "
+    "latency p50, p95, p99; of whole epochs total time, epoch, first epoch, second epoch, evaluation time; memory of import, "
+    "build, first step, warm-up, counted steps, evaluation"
 )
 SIGN_OF_LIFE = "where there is none for 30 s, one says that the command goes on"
 RUNS = _value("--runs", "DIR", "folder that holds the runs")

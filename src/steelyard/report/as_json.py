@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from steelyard.analysis import (
+    energy,
     graphs,
     headlines,
     job_length,
@@ -100,6 +101,7 @@ def _comparison(comparison: Comparison, among: Sequence[Comparison]) -> dict[str
         "skipped": [asdict(each) for each in comparison.skipped],
         **({"ranks": strategies.as_dict(spread, named)} if spread else {}),
         **({"communication": [rank_exchange.as_dict(each, named) for each in exchanges]} if exchanges else {}),
+        **({"energy": used} if (used := energy.as_dict(comparison, named)) else {}),
         **({"setting_effects": effects} if (effects := setting_effects.as_dict(comparison, named)) else {}),
     }
 

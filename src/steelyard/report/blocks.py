@@ -175,13 +175,15 @@ class Cell:
 class Row:
     """A row of a table. `title` names it; `sign`: the style of its contender; `state`: that of its certificate.
 
-    `below`: a sentence under the whole row, on the page.
+    `anchor`: the name by which other places link to the row, if there is one. `below`: a sentence under the whole row, on the
+    page.
     """
 
     title: Cell
     cells: Sequence[Cell]
     sign: Style | None = None
     state: str = ""
+    anchor: str = ""
     below: str = ""
 
 
@@ -318,12 +320,13 @@ class Command(Block):
 
 @dataclass(frozen=True)
 class Fold(Block):
-    """Blocks that are shown when they are asked for. On paper and on a terminal they are not."""
+    """Blocks that are shown when they are asked for, or at once if `opened`. On paper and on a terminal they are not."""
 
     kind: ClassVar = "fold"
     summary: str
     blocks: Sequence[Block]
     code: str = ""
+    opened: bool = False
     media: frozenset[Medium] = field(default=ON_SCREEN, kw_only=True)
 
 

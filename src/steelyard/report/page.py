@@ -18,14 +18,16 @@ from plotly.offline import get_plotlyjs
 
 from steelyard.analysis import formatting, headlines, nodes, notices, published, summaries
 from steelyard.analysis.model import Comparison, View
+from steelyard.analysis.summaries import Summary
 from steelyard.report import blocks as blocks_of_page
 from steelyard.report import privacy
 from steelyard.report.blocks import ON_PAGE, Block, within
 from steelyard.report.figures import Figure
-from steelyard.report.sections import OF_COMPARISON, OF_RUN, navigation
+from steelyard.report.plots.ratio_bars import RatioBars, ratio_bars
+from steelyard.report.sections import OF_RUN, folded, navigation
 from steelyard.report.sections.run_subject import RunSection, RunSubject
 from steelyard.report.sections.subject import Subject
-from steelyard.report.styles import styles
+from steelyard.report.styles import Styles, styles
 from steelyard.report.terms import Glossary, anchor, glossary
 from steelyard.results import addresses
 from steelyard.results.quantities import STEP_TIME, in_task
@@ -60,21 +62,20 @@ COMPILED = Compiled()
 
 @dataclass(frozen=True)
 class Workload:
-    """One comparison on the page: its sections by name."""
+    """One comparison on the page, with its sections."""
 
     comparison: Comparison
-    blocks: dict[str, Sequence[Block]]
+    blocks: Sequence[Block]
 
     @property
     def figures(self) -> list[Figure]:
         """The plots of all sections."""
-        return [figure for blocks in self.blocks.values() for figure in blocks_of_page.figures(blocks)]
+        return blocks_of_page.figures(self.blocks)
 
     @property
     def explanations(self) -> dict[str, str]:
         """The explanations of the columns of its tables, by heading."""
-        parts = [blocks_of_page.explanations(blocks) for blocks in self.blocks.values()]
-        return {heading: text for part in parts for heading, text in part.items()}
+        return blocks_of_page.explanations(self.blocks)
 
     @property
     def anchor(self) -> str:
@@ -83,7 +84,13 @@ class Workload:
 
 
 def _workload(subject: Subject) -> Workload:
-    return Workload(subject.comparison, {name: within(make(subject), ON_PAGE) for name, make in OF_COMPARISON.items()})
+    return Workload(subject.comparison, within(folded(subject), ON_PAGE))
+
+
+def _summaries(view: View, known: Styles) -> list[tuple[Summary, RatioBars | None]]:
+    """Return the summary of each comparison at the top of the page, with the drawing of its ratios."""
+    found = [(comparison, summaries.of_comparison(comparison, view.comparisons)) for comparison in view.comparisons]
+    return [(summary, ratio_bars(comparison, comparison.primary, known)) for comparison, summary in found if summary]
 
 
 def render(view: View) -> str:
@@ -94,15 +101,14 @@ def render(view: View) -> str:
     tasks = {each.task for each in view.comparisons}
     in_tables = {name: text for workload in workloads for name, text in workload.explanations.items()}
     by_time, terms = view.quantity is STEP_TIME, glossary(view.quantity, tasks, in_tables)
-    style_text, drawing = read("style.css"), read("draw.js")
+    style_text, drawing, tables = read("style.css"), read("draw.js"), read("tables.js")
     sections = _sections(RunSubject(view, terms.texts))
     figures = [figure for workload in workloads for figure in workload.figures]
     figures += [figure for _, content in sections for figure in blocks_of_page.figures(content)]
     return environment(terms).get_template(PAGE).render(
         view=view, record=known, workloads=workloads, sections=sections,
         navigation=partial(navigation, [section for section, _ in sections]),
-        summaries=[found for each in view.comparisons if (found := summaries.of_comparison(each, view.comparisons))],
-        most_clauses=summaries.MOST_CLAUSES,
+        summaries=_summaries(view, style), most_clauses=summaries.MOST_CLAUSES, few_clauses=summaries.FEW_CLAUSES,
         errors=notices.gather(each for each in view.warnings if each.severity == "error"),
         question=known.plan.study.question if by_time else headlines.basis(in_task(view.quantity, view.task)),
         redone=published.documents(view),
@@ -110,7 +116,8 @@ def render(view: View) -> str:
         when=formatted.moment(known.created),
         machine_line=nodes.machine_line(known, view.disturbances, formatted.machine(host)),
         figures=embedded([figure.as_dict() for figure in figures]), library=library() if figures else "",
-        terms=terms.texts, style=style_text, drawing=drawing, policy=policy([drawing, get_plotlyjs()], [style_text, ""]),
+        terms=terms.texts, style=style_text, drawing=drawing, tables=tables,
+        policy=policy([drawing, tables, get_plotlyjs()], [style_text, ""]),
     )  # fmt: skip
 
 

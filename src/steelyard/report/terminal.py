@@ -37,5 +37,5 @@ def _print_comparison(console: Console, subject: Subject) -> None:
     title = Text(f"{comparison.title}, {comparison.group}", style="bold")
     console.rule(title, align="left", characters="─", style="dim")
     console.print(Text(headlines.describe(comparison), style="dim"))
-    for make in OF_COMPARISON.values():
-        terminal_blocks.show(console, make(subject))
+    for section in OF_COMPARISON:
+        terminal_blocks.show(console, section.blocks(subject))

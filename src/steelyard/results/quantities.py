@@ -7,7 +7,7 @@ from statistics import fmean
 import numpy as np
 
 from steelyard.errors import UserError, nearest
-from steelyard.results import ranks
+from steelyard.results import ranks, utilisation
 from steelyard.results.trials import Trial
 from steelyard.statistics.intervals import Ratio
 from steelyard.statistics.sentences import TIME_PER_STEP, Wording
@@ -119,6 +119,15 @@ LESS_MEMORY = Wording(
     worse="uses {factors} more memory",
 )
 
+LESS_ENERGY = Wording(
+    better="{a} uses {factor} less energy than {b}",
+    ahead="{who} used less energy on average",
+    best="{who} uses the least energy",
+    best_together="{who} use the least energy",
+    best_of="The least energy is used by {who}",
+    worse="uses {factors} more energy",
+)
+
 STEP_TIME = Quantity(
     "step time", "ns", lambda trial, source: trial.location_ns(source), TIME_PER_STEP, "time per step", per_process=False,
 )  # fmt: skip
@@ -143,6 +152,11 @@ PEAK_MEMORY = Quantity(
     "peak memory", "bytes", lambda trial, _: ranks.peak_bytes(trial), LESS_MEMORY, "peak memory",
     best="least", improved="less", worsened="more",
 )  # fmt: skip
+ENERGY = Quantity(
+    "energy", "J", lambda trial, source: sum(utilisation.joules_per_step(trial, source).values()) or None, LESS_ENERGY,
+    "energy per step", per_process=False, best="least", improved="less", worsened="more",
+)  # fmt: skip
+"""By the meters of the machine, which count all programs; never estimated. None where no meter can be read."""
 
 
 def _memory(phase: str, name: str) -> Quantity:
@@ -181,6 +195,7 @@ LATENCIES = tuple(map(_latency, (50, 95, 99)))
 # The wording for inference where it differs: batches instead of steps.
 OF_INFERENCE = {
     "step time": replace(STEP_TIME, label="time per batch"),
+    "energy": replace(ENERGY, label="energy per batch"),
     "first step": replace(
         FIRST_STEP, label="first-batch time", wording=_having("first batch", "faster", "fastest", "slower")
     ),
@@ -193,7 +208,7 @@ OF_INFERENCE = {
 
 OF_EPOCHS = (TOTAL_TIME, EPOCH, FIRST_EPOCH, SECOND_EPOCH, EVALUATION_TIME)
 """Except for the evaluation time, only processes that train whole epochs have these."""
-_ANY = (STEP_TIME, THROUGHPUT, LARGEST_BATCH, FIRST_STEP, TIME_TO_FIRST_STEP, PEAK_MEMORY)
+_ANY = (STEP_TIME, THROUGHPUT, LARGEST_BATCH, FIRST_STEP, TIME_TO_FIRST_STEP, PEAK_MEMORY, ENERGY)
 QUANTITIES = {each.name: each for each in (*_ANY, *LATENCIES, *OF_EPOCHS, *OF_PHASES)}
 
 

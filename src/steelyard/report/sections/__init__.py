@@ -5,14 +5,17 @@ A new section is one file in `analysis`, one here, and its line in `OF_COMPARISO
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from itertools import groupby
 from typing import TYPE_CHECKING
 
-from steelyard.report.blocks import EVERYWHERE
+from steelyard.report.blocks import EVERYWHERE, Fold
 from steelyard.report.blocks import figures as figures_in
 from steelyard.report.sections import (
     certificates,
     confusion_matrices,
     documents,
+    energy,
     epochs,
     exported_networks,
     further_plots,
@@ -44,30 +47,41 @@ from steelyard.report.styles import styles
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from steelyard.analysis.model import View
+    from steelyard.analysis.model import Comparison, View
     from steelyard.report.blocks import Block
     from steelyard.report.figures import Figure
 
-OF_COMPARISON: dict[str, Callable[[Subject], Sequence[Block]]] = {
-    "verdicts": verdicts.blocks,
-    "epochs": epochs.blocks,
-    "memory by phase": memory_by_phase.blocks,
-    "strategies": strategies.blocks,
-    "exchange of ranks": rank_exchange.blocks,
-    "setting effects": setting_effects.blocks,
-    "machine limits": machine_limits.blocks,
-    "what to choose": what_to_choose.blocks,
-    "where the time goes": where_time_goes.blocks,
-    "graphs": graphs.blocks,
-    "job length": job_length.blocks,
-    "learning": learning_curves.blocks,
-    "exported networks": exported_networks.blocks,
-    "incomplete": incomplete.blocks,
-    "further plots": further_plots.blocks,
-    "start and memory": start_and_memory.blocks,
-    "confusion matrices": confusion_matrices.blocks,
-}
-"""The sections of a comparison, by name, in their order."""
+
+@dataclass(frozen=True)
+class ComparisonSection:
+    """A section of a comparison. `fold`: the title of the fold that holds it on the page; empty where it is always open."""
+
+    blocks: Callable[[Subject], Sequence[Block]]
+    fold: str = ""
+
+
+WHY, START, LEARNING, STEPS = "Why one takes longer", "Start, memory and energy", "Learning", "Steps, rounds and losses"
+OF_COMPARISON = (
+    ComparisonSection(verdicts.blocks),
+    ComparisonSection(strategies.blocks),
+    ComparisonSection(rank_exchange.blocks),
+    ComparisonSection(setting_effects.blocks),
+    ComparisonSection(what_to_choose.blocks),
+    ComparisonSection(where_time_goes.blocks, WHY),
+    ComparisonSection(machine_limits.blocks, WHY),
+    ComparisonSection(graphs.blocks, WHY),
+    ComparisonSection(memory_by_phase.blocks, START),
+    ComparisonSection(start_and_memory.blocks, START),
+    ComparisonSection(job_length.blocks, START),
+    ComparisonSection(energy.blocks, START),
+    ComparisonSection(epochs.blocks, LEARNING),
+    ComparisonSection(learning_curves.blocks, LEARNING),
+    ComparisonSection(confusion_matrices.blocks, LEARNING),
+    ComparisonSection(further_plots.blocks, STEPS),
+    ComparisonSection(exported_networks.blocks),
+    ComparisonSection(incomplete.blocks),
+)
+"""The sections of a comparison, in their order."""
 OF_RUN = (
     RunSection(published.HEADING, "published", published.blocks, EVERYWHERE, before=True, last=True),
     RunSection(tuned.HEADING, "search", tuned.blocks, EVERYWHERE, before=True),
@@ -82,11 +96,32 @@ OF_RUN = (
 """The sections of a whole run, in the order of the page."""
 
 
+def folded(subject: Subject) -> list[Block]:
+    """Return the sections of a comparison on the page; neighbours with the same fold are in it.
+
+    A fold is open where the run was asked for what it holds: profiles, graphs, or whole epochs.
+    """
+    found: list[Block] = []
+    for fold, sections in groupby(OF_COMPARISON, key=lambda section: section.fold):
+        content = [block for section in sections for block in section.blocks(subject)]
+        if fold and content:
+            found.append(Fold(fold, content, opened=_asked_for(fold, subject.comparison)))
+        else:
+            found += content
+    return found
+
+
+def _asked_for(fold: str, comparison: Comparison) -> bool:
+    if fold == WHY:
+        return any(contender.profile or contender.graphs for contender in comparison.contenders)
+    return fold == LEARNING and any(contender.trains_epochs for contender in comparison.contenders)
+
+
 def figures_of(view: View) -> list[Figure]:
     """Return all figures of the page of a run, in their order."""
     known = styles(view.comparisons)
     subjects = [Subject(comparison, view.comparisons, known, view.name) for comparison in view.comparisons]
-    found = [figure for subject in subjects for make in OF_COMPARISON.values() for figure in figures_in(make(subject))]
+    found = [figure for subject in subjects for figure in figures_in(folded(subject))]
     return found + [figure for section in OF_RUN for figure in figures_in(section.blocks(RunSubject(view)))]
 
 

@@ -23,13 +23,20 @@ HOW_TO_READ = "How each column is read"
 
 
 def on_page(
-    subject: Subject, caption: str, contenders: Sequence[Contender], columns: Sequence[Column], source: str = ""
-) -> Table:
-    """Return the table of a page. `source`: the input that the columns are about, if they are about one."""
+    subject: Subject, caption: str, contenders: Sequence[Contender], columns: Sequence[Column], source: str = "",
+    *, linked: bool = False,
+) -> Table:  # fmt: skip
+    """Return the table of a page. `source`: the input that the columns are about, if they are about one.
+
+    `linked`: whether each row can be linked to, which one table of an input may be.
+    """
     shown = [blocks.Column(CONTENDER, terms=True)]
     if contenders:
         shown += [blocks.Column(column.heading, column.width, terms=True, help=column.help) for column in columns]
     rows = [_row(subject, contender, formatting.build(contender), columns, source) for contender in contenders]
+    if linked:
+        anchors = [f"{contender.case.id}-{source}" for contender in contenders]
+        rows = [replace(row, anchor=anchor) for row, anchor in zip(rows, anchors, strict=True)]
     return Table(subject.comparison.title, caption, shown, rows, cards=True, media=ON_PAGE)
 
 

@@ -21,11 +21,13 @@ from steelyard.report.blocks import (
 )
 from steelyard.report.columns import ranked_by
 from steelyard.report.plots import forest
+from steelyard.report.plots.ratio_bars import ratio_bars
 from steelyard.report.sections import contender_tables
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from steelyard.analysis.model import Contender
     from steelyard.report.blocks import Block
     from steelyard.report.figures import Figure
     from steelyard.report.sections.subject import Subject
@@ -46,12 +48,29 @@ def _content(subject: Subject, source: str) -> Iterator[Block]:
     comparison = subject.comparison
     contenders = [contender for contender in comparison.contenders if source in contender.standings]
     columns = ranked_by(comparison.quantity, comparison.task)
-    yield from _sentences(subject, source)
-    yield contender_tables.on_page(subject, headlines.heading(comparison, source), contenders, columns, source)
+    above = _stands_above(subject, source)
+    if not above:
+        yield from _sentences(subject, source)
+    yield contender_tables.on_page(
+        subject, headlines.heading(comparison, source), contenders, columns, source, linked=True
+    )
     yield contender_tables.on_terminal(subject, contenders, columns, source)
     yield from _lines(subject, source)
-    if contenders:
+    if contenders and not (above and _all_drawn_above(subject, source, contenders)):
         yield Plots(lambda: _plots(subject, source))
+
+
+def _stands_above(subject: Subject, source: str) -> bool:
+    """Return whether the top of the page already says which contender is the best on this input."""
+    summary = summaries.of_comparison(subject.comparison, subject.among)
+    above = summary.headlines if summary else []
+    return source == subject.comparison.primary and headlines.headline(subject.comparison, source) in above
+
+
+def _all_drawn_above(subject: Subject, source: str, contenders: Sequence[Contender]) -> bool:
+    """Return whether the drawing at the top of the page has all of these contenders, so that the plot would say the same."""
+    drawing = ratio_bars(subject.comparison, source, subject.styles)
+    return drawing is not None and len(drawing.bars) == len(contenders)
 
 
 def _sentences(subject: Subject, source: str) -> Iterator[Block]:
