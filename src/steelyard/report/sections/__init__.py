@@ -61,6 +61,7 @@ class ComparisonSection:
 
 
 WHY, START, LEARNING, STEPS = "Why one takes longer", "Start, memory and energy", "Learning", "Steps, rounds and losses"
+CONFUSION = "Confusion matrices: which class was taken for which"
 OF_COMPARISON = (
     ComparisonSection(verdicts.blocks),
     ComparisonSection(strategies.blocks),
@@ -76,7 +77,7 @@ OF_COMPARISON = (
     ComparisonSection(energy.blocks, START),
     ComparisonSection(epochs.blocks, LEARNING),
     ComparisonSection(learning_curves.blocks, LEARNING),
-    ComparisonSection(confusion_matrices.blocks, LEARNING),
+    ComparisonSection(confusion_matrices.blocks, CONFUSION),
     ComparisonSection(further_plots.blocks, STEPS),
     ComparisonSection(exported_networks.blocks),
     ComparisonSection(incomplete.blocks),

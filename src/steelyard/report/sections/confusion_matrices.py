@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from steelyard.report.blocks import Fold, Plots
+from steelyard.report.blocks import Plots
 from steelyard.report.plots import confusion
 from steelyard.results import confusions
 
@@ -14,12 +14,10 @@ if TYPE_CHECKING:
     from steelyard.report.blocks import Block
     from steelyard.report.sections.subject import Subject
 
-SUMMARY = "Confusion matrices: which class was taken for which"
-
 
 def blocks(subject: Subject) -> Sequence[Block]:
     """Return the section; nothing where no predictions are recorded, or of many classes."""
     comparison = subject.comparison
     if all(confusions.matrix(contender.trials) is None for contender in comparison.contenders):
         return []
-    return [Fold(SUMMARY, [Plots(lambda: confusion.plots(comparison))])]
+    return [Plots(lambda: confusion.plots(comparison))]
