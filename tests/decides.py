@@ -32,7 +32,7 @@ SHOWING = (
     "cli",
     "cluster",
     "console",
-    "fitting",
+    "feasibility",
     "host",
     "profiles",
     "published",

@@ -8,7 +8,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from steelyard import analysis, fitting, host, report
+from steelyard import analysis, feasibility, host, report
 from steelyard.catalog import frameworks
 from steelyard.certificates import certification, dumps
 from steelyard.certificates.method import Scope
@@ -82,7 +82,7 @@ def certify(
     """Certify without measuring; returns the certificates by case id. `limit_s`: as of `run`."""
     case_inputs.inspect(plan, case_inputs.OPENED_BEFORE_WAITING)
     # Another command may be reading the references that `fresh` replaces; at full size a process may need the whole memory.
-    shared = not fresh and not (scope and scope.sample) and fitting.leaves_half_of_memory(plan)
+    shared = not fresh and not (scope and scope.sample) and feasibility.leaves_half_of_memory(plan)
     with (
         run_folders.claim(folder),
         _turn(folder, screen, Patience(limit_s), shared),

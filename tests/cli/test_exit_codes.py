@@ -120,13 +120,13 @@ def test_termination_is_treated_as_an_interruption(ends: Ends) -> None:
 def test_certify_says_whether_all_some_or_none_were_certified(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, found: dict[str, dict[str, Any]], cases: int, code: int
 ) -> None:
-    from steelyard import fitting, stages
+    from steelyard import feasibility, stages
 
     plan = SimpleNamespace(study=SimpleNamespace(name="study"), variants=range(cases))
     names = {name: SimpleNamespace(key=name) for name in "ab"}
     monkeypatch.setattr(certify, "_request", lambda arguments: (None, None))
     monkeypatch.setattr(certify, "_print", lambda found: None)
-    monkeypatch.setattr(fitting, "planned", lambda options: (plan, ()))
+    monkeypatch.setattr(feasibility, "planned", lambda options: (plan, ()))
     monkeypatch.setattr(stages, "certify", lambda *_, **__: found)
     monkeypatch.setattr(certify.record, "read", lambda folder: SimpleNamespace(plan=SimpleNamespace(by_id=names)))
     monkeypatch.setattr(certify.selection, "begun", lambda *_: nullcontext(tmp_path))

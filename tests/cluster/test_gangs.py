@@ -12,7 +12,7 @@ from steelyard.analysis import nodes
 from steelyard.cluster import gangs
 from steelyard.cluster.followers import Followers
 from steelyard.cluster.gangs import Gang
-from steelyard.cluster.held import Held
+from steelyard.cluster.leased_node import Held
 from steelyard.cluster.messages import Hold, Outgoing, PartEnded
 from steelyard.measure.attempts import Attempt, Outcome
 from steelyard.measure.hosts import Meeting

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from steelyard import fitting, host
+from steelyard import feasibility, host
 from steelyard.errors import UserError
 from steelyard.measure import bandwidth, gemm
 from steelyard.plan import estimate, resolve
@@ -41,7 +41,7 @@ def features(plan: Any) -> list[int]:
 def test_the_largest_size_that_fits_is_chosen_and_the_reason_is_given(
     widths: tuple[int, int, int], size: str, expected: int, tmp_path: Path
 ) -> None:
-    plan, sentence = fitting.planned(options(tmp_path, tables(*widths)))
+    plan, sentence = feasibility.planned(options(tmp_path, tables(*widths)))
     assert features(plan) == [expected]
     assert sentence.startswith(f"Size {size} is measured")
     assert ("P does not fit this machine (line:small needs about" in sentence) is (size != "P")
@@ -58,10 +58,10 @@ def test_a_size_of_more_than_an_hour_is_not_chosen_unasked(
 
     stages = estimate.estimate(resolve.plan(Options(workloads=("vgg16:tiny",), frameworks=("pytorch",))))
     monkeypatch.setattr(estimate, "estimate", seconds)
-    plan, sentence = fitting.planned(options(tmp_path, tables(9, 8, 7)))
+    plan, sentence = feasibility.planned(options(tmp_path, tables(9, 8, 7)))
     assert features(plan) == [8]
     assert sentence == ("Size C is measured, because P would take about 30 hours. Another can be chosen with --size.")
-    asked, nothing = fitting.planned(options(tmp_path, tables(9, 8, 7), size="P"))
+    asked, nothing = feasibility.planned(options(tmp_path, tables(9, 8, 7), size="P"))
     assert (features(asked), nothing) == ([9], "")
 
 
@@ -69,18 +69,18 @@ def test_the_peak_and_the_bandwidth_that_an_earlier_run_measured_here_decide_the
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("STEELYARD_CACHE", str(tmp_path))
-    unknown, threads = fitting.known_here(), host.usable_cores()
+    unknown, threads = feasibility.known_here(), host.usable_cores()
     assert unknown == estimate.Known(unknown.samples)
     gemm.add_peak(host.describe().fingerprint(), threads, "float32", "numpy", 40.0 * threads)
     gemm.add_peak("another machine", threads, "float32", "numpy", 999.0)
-    assert fitting.known_here() == estimate.Known(unknown.samples, 40e9)
+    assert feasibility.known_here() == estimate.Known(unknown.samples, 40e9)
     gemm.add_peak(host.describe().fingerprint(), threads, bandwidth.KIND, bandwidth.SOURCE, 30.0)
-    assert fitting.known_here() == estimate.Known(unknown.samples, 40e9, 30e9)
+    assert feasibility.known_here() == estimate.Known(unknown.samples, 40e9, 30e9)
 
 
 def test_a_cell_that_does_not_fit_is_skipped_with_its_reason_and_the_study_goes_on(tmp_path: Path) -> None:
     cells = tables(9, 8, 7) + CELLS.format("line:small", "Q", TOO_LARGE)
-    plan, _ = fitting.planned(options(tmp_path, cells, size="Q"))
+    plan, _ = feasibility.planned(options(tmp_path, cells, size="Q"))
     assert features(plan) == [7]
     (skipped,) = plan.skipped
     assert (skipped.group, skipped.environment) == (f"line:small,features={TOO_LARGE}", "fake")
@@ -89,12 +89,12 @@ def test_a_cell_that_does_not_fit_is_skipped_with_its_reason_and_the_study_goes_
 
 def test_a_study_of_which_nothing_fits_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="There is nothing to measure: line:small needs about"):
-        fitting.planned(options(tmp_path, tables(9, 8, TOO_LARGE), size="Q"))
+        feasibility.planned(options(tmp_path, tables(9, 8, TOO_LARGE), size="Q"))
 
 
 def test_a_workload_of_the_study_is_measured_as_the_study_has_it(tmp_path: Path) -> None:
     """Without the study's own tasks and modes, an exported network would be trained."""
-    plan, sentence = fitting.planned(Options(study="onnx-exchange", workloads=("lstm-imdb:tiny",)))
+    plan, sentence = feasibility.planned(Options(study="onnx-exchange", workloads=("lstm-imdb:tiny",)))
     assert {(case.workload, case.preset, case.task) for group in plan.groups for case in group.cases} == {
         ("lstm-imdb", "tiny", "inference")
     }
@@ -104,7 +104,7 @@ def test_a_workload_of_the_study_is_measured_as_the_study_has_it(tmp_path: Path)
 
 
 def test_a_workload_that_the_study_lacks_makes_a_study_of_its_own(tmp_path: Path) -> None:
-    plan, sentence = fitting.planned(
+    plan, sentence = feasibility.planned(
         options(tmp_path, tables(9, 8, 7), workloads=("resnet18:tiny",), frameworks=("pytorch",))
     )
     assert [(case.workload, case.task) for group in plan.groups for case in group.cases] == [("resnet18", "training")]

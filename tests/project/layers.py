@@ -32,7 +32,7 @@ ORDER = (
     "certificates",
     "cache",
     "cluster",
-    "fitting",
+    "feasibility",
     "redone",
     "stages",
     "cli",

@@ -344,7 +344,7 @@ def test_published_must_be_a_list_of_tables(tmp_path):
 
 
 def test_an_unknown_quantity_is_refused_before_anything_is_measured(tmp_path):
-    from steelyard import fitting
+    from steelyard import feasibility
     from steelyard.plan.options import Options
 
     folder = Path(__file__).parents[1] / "workloads"
@@ -360,17 +360,17 @@ quantity = "step time"
 """
     options = Options(study=str(path), workload_folders=(str(folder),))
     path.write_text(text, encoding="utf-8")
-    plan, _ = fitting.planned(options)
+    plan, _ = feasibility.planned(options)
     assert [each.entry for each in plan.published.tables] == ["S0:table-2"]
     assert plan.groups[0].stands_for == "googlenet:cifar10"
     path.write_text(text.replace("step time", "stap time"), encoding="utf-8")
     with pytest.raises(UserError, match=r"no quantity 'stap time'\. Did you mean 'step time'"):
-        fitting.planned(options)
+        feasibility.planned(options)
     path.write_text(f"{text}levels = true\n", encoding="utf-8")
     with pytest.raises(
         UserError, match=r"S0:table-2 is held with 'levels' against step time, .* no quantity of profiles"
     ):
-        fitting.planned(options)
+        feasibility.planned(options)
 
 
 def test_the_studies_of_steelyard_are_held_against_entries_that_name_them():

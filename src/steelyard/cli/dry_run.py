@@ -1,6 +1,6 @@
 """`steelyard run --dry-run`: print the plan with a rough time estimate."""
 
-from steelyard import fitting
+from steelyard import feasibility
 from steelyard.cli.commands import selection
 from steelyard.cluster.nodes import Choice
 from steelyard.inputs import case_inputs
@@ -11,7 +11,7 @@ from steelyard.wording.task_words import fill
 
 def show(plan: RunPlan, as_json: bool = False, nodes: Choice | None = None) -> None:
     """Print the plan as a table or as JSON. `nodes`: of a cluster, which would measure."""
-    known = fitting.known_here()
+    known = feasibility.known_here()
     if as_json:
         of_nodes = {"nodes": [each.name for each in nodes.nodes], "left_out": nodes.left_out} if nodes else {}
         selection.print_json(estimate.as_dict(plan, known) | of_nodes | {"data": _data(plan)})

@@ -19,7 +19,7 @@ from steelyard.measure.attempts import Outcome
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from steelyard.cluster.held import Held
+    from steelyard.cluster.leased_node import Held
     from steelyard.measure.attempts import Attempt
 
 # How long nodes are left to others before all are tried again; random, so that two runs do not keep colliding.

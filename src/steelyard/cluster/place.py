@@ -10,7 +10,7 @@ from steelyard.cluster import engine, home, shipping
 from steelyard.cluster.agreement import disagreement, standard
 from steelyard.cluster.engine import NodeLost, Remote
 from steelyard.cluster.gangs import Gang
-from steelyard.cluster.held import Held
+from steelyard.cluster.leased_node import Held
 from steelyard.cluster.messages import Message, Order, Ready
 from steelyard.cluster.nodes import Choice
 from steelyard.cluster.shipping import names_of

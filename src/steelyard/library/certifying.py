@@ -62,13 +62,13 @@ def certify(
     `options`: as of `run`. A folder among `workloads` stands for all presets of the workloads in it. UserError: an option does
     not exist or cannot have this value, or nothing can be certified.
     """
-    from steelyard import fitting, stages
+    from steelyard import feasibility, stages
     from steelyard.results import record
 
     given = {"study": study} if study else {}
     argv, asked = arguments.read("certify", given | _with_folders(options))
     asked.plain, asked.runs = False, str(runs) if runs else None
-    plan, _ = fitting.planned(selection.options_of(asked))
+    plan, _ = feasibility.planned(selection.options_of(asked))
     selection.check_cache()
     limit_s = math.inf if wait_minutes is None else 60 * wait_minutes
     with (

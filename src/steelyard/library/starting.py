@@ -24,12 +24,12 @@ def run(study: str = "", *, runs: str | Path | None = None, wait_minutes: float 
     UserError: an option does not exist or cannot have this value, or nothing can be measured. KeyboardInterrupt: the finished
     processes stay, and `steelyard run --resume` continues the run.
     """
-    from steelyard import fitting, stages
+    from steelyard import feasibility, stages
 
     given = {"study": study} if study else {}
     argv, asked = arguments.read("run", given | options)
     asked.plain, asked.runs = False, str(runs) if runs else None
-    plan, _ = fitting.planned(selection.options_of(asked))
+    plan, _ = feasibility.planned(selection.options_of(asked))
     selection.check_cache()
     limit_s = math.inf if wait_minutes is None else 60 * wait_minutes
     with (

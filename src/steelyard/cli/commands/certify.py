@@ -21,13 +21,13 @@ FULL_SILENCE_S = 3600.0
 
 def execute(arguments: argparse.Namespace) -> int:
     """Certify every selected case. The exit code follows `outcome`; cases that were rejected or did not run count as left out."""
-    from steelyard import fitting, stages
+    from steelyard import feasibility, stages
     from steelyard.cli import outcome
 
     options, scope = _request(arguments)
     limit_s = waiting.limit_s(arguments)
     root = selection.runs_of(arguments)
-    plan, _ = fitting.planned(options)
+    plan, _ = feasibility.planned(options)
     selection.check_cache()
     with (
         selection.begun(plan, root, f"{plan.study.name}-certificates") as folder,

@@ -42,7 +42,7 @@ def execute(arguments: argparse.Namespace) -> int:
 
 
 def _measured(arguments: argparse.Namespace, root: Path, nodes: Choice | None) -> int:
-    from steelyard import fitting
+    from steelyard import feasibility
 
     options = selection.options_of(arguments)
     if arguments.store:
@@ -53,11 +53,11 @@ def _measured(arguments: argparse.Namespace, root: Path, nodes: Choice | None) -
         raise UserError("--if-changed compares runs of this machine, so it cannot be used with the nodes of a cluster.")
     with of_another(nodes.resources) if nodes else nullcontext():
         if arguments.resume is None:
-            folder, (plan, which) = None, fitting.planned(options)
+            folder, (plan, which) = None, feasibility.planned(options)
         else:
             folder, plan = _resumed(options, root, arguments.resume, nodes)
             which = ""
-            fitting.check(plan)
+            feasibility.check(plan)
     if which and not arguments.json:
         print(which)
     if arguments.dry_run:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from steelyard import fitting
+from steelyard import feasibility
 from steelyard.catalog import workloads
 from steelyard.catalog.workloads import Workload
 from steelyard.errors import UserError
@@ -13,7 +13,7 @@ from steelyard.plan.studies import Study
 
 def rows() -> list[dict[str, Any]]:
     """Return every study with its sizes; `seconds` are those of the fewest rounds, None where the plan is impossible."""
-    known, described = fitting.known_here(), workloads.find()
+    known, described = feasibility.known_here(), workloads.find()
     return [
         {
             "study": study.name, "title": study.title, "question": study.question,
