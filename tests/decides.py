@@ -42,6 +42,7 @@ SHOWING = (
     "wording",
     "results",
     "stages",
+    "version",
     "library",
     "statistics",
 )
@@ -149,8 +150,8 @@ def reached(root: Path, folder: Path, named: frozenset[str]) -> frozenset[Path]:
     while todo:
         module, is_named = todo.pop()
         parts = module.split(".")
-        if not is_named and parts[0] == "steelyard" and parts[1:2] and parts[1] in SHOWING:
-            continue
+        if not is_named and parts[0] == "steelyard" and (parts[1:2] == [] or parts[1] in SHOWING):
+            continue  # the package itself only names what it offers to programs
         for place in (root / "src", root / "tests", folder):
             path = _module_file(place, parts)
             if path and path not in found:
