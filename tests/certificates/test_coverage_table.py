@@ -29,7 +29,7 @@ def test_a_row_says_what_is_certified_and_the_notes_why_the_rest_is_not(reduced:
     titles = [known.title for known in frameworks.contenders().values()]
     assert lines[0] == f"| workload | presets | {' | '.join(titles)} |"
     assert lines[1] == "|---" * (len(titles) + 2) + "|"
-    presets = ", ".join(f"`{name}`" for name in reduced.presets)
+    presets = ", ".join(f"`{name}`" for name in reduced.presets if not name.startswith("tiny-"))
     cells = dict.fromkeys(titles, "certified") | {"JAX": "no", "MXNet": "no"}
     assert lines[2] == f"| `resnet18` | {presets} | {' | '.join(cells[title] for title in titles)} |"
     assert lines[3:] == ["", "JAX and `resnet18`: No such operator.", "", "MXNet and `resnet18`: not implemented"]

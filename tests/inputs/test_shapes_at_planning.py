@@ -42,6 +42,6 @@ def test_a_size_that_does_not_fit_the_data_is_refused_at_planning(monkeypatch: p
         case_inputs.check(plan)
     assert str(raised.value) == (
         "tacotron2:ljspeech: the input 'mel' is mel float32 (80, 566) in the data 'ljspeech', but the network declares mel float32 "
-        "(8, 566). The data gives text int32 (188,), text_length int32 (), mel float32 (80, 566), mel_length int32 (). Change the "
+        "(8, 566). The data gives text int32 (100,), text_length int32 (), mel float32 (80, 566), mel_length int32 (). Change the "
         "sizes, the [data] table of the preset, or the inputs of the network."
     )

@@ -129,4 +129,13 @@ def test_rates_are_shown_in_percent_and_other_scores_are_not() -> None:
 def test_an_unknown_metric_is_named_with_the_nearest_one() -> None:
     with pytest.raises(UserError, match=r"There is no metric 'acuracy'\. Did you mean 'accuracy'\?"):
         score("acuracy", {})
-    assert list(METRICS) == ["accuracy", "masked-language", "translation", "speech", "spectrogram"]
+    assert list(METRICS) == [
+        "none",
+        "accuracy",
+        "masked-language",
+        "translation",
+        "speech",
+        "spectrogram",
+        "next-token",
+        "regression",
+    ]
