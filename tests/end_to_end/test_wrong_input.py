@@ -85,7 +85,7 @@ def test_environments_to_remove_must_be_named(cli: CommandLine) -> None:
         ((*DRY_RUN, "--seed", "1e3"), "--seed must be a whole number from 0 to 4,294,967,295, not '1e3'."),
         ((*DRY_RUN, "--protocol", "fixed:0+0"), "There is no protocol 'fixed:0+0'."),
         ((*DRY_RUN, "--data", "/"), "--data has no effect, because line:small computes on random batches. Remove --data."),
-        (("run", "-w", "resnet18:tiny", "--data", "/", "--dry-run"), "Presets that read data: resnet18:cifar10, resnet18:digits"),
+        (("run", "-w", "resnet18:tiny", "--data", "/", "--dry-run"), "Presets that read data: resnet18:cifar10, resnet18:cifar10-recipe, "),
         (("run", "-w", "resnet18:cifar10", "--data", "/missing"), "The data folder /missing does not exist; name the folder"),
         (("run", "-w", "resnet18:cifar10", "--data", "/", "--synthetic"), "--data and --synthetic contradict each other"),
         (("run", "-w", "gnmt:wmt16", "--dry-run"), "The data set 'wmt16-en-de' is not downloaded by steelyard: put 'wmt16_de_en' (https"),
