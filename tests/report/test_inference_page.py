@@ -75,8 +75,9 @@ def test_a_run_can_be_ranked_by_a_latency(folder, printed, quantity):
         rf"Fake has a 1\.2\dx \[[^]]*\] lower {quantity.name} than Dummy", printed(found, 100).replace("\n", " ")
     )
     plotted = Page(page.render(found))
-    assert plotted.figures()["ratios/line:small/process"]["layout"]["xaxis"]["title"]["text"] == (
-        f"{quantity.name} / lowest {quantity.name}"
+    (drawing,) = plotted.all("svg", class_="ratios")
+    assert drawing.attributes["aria-label"].startswith(
+        f"{quantity.name.capitalize()} divided by that of the best: Fake lowest; "
     )
 
 

@@ -60,7 +60,7 @@ class ComparisonSection:
     fold: str = ""
 
 
-WHY, START, LEARNING, STEPS = "Why one takes longer", "Start, memory and energy", "Learning", "Steps, rounds and losses"
+WHY, START, LEARNING, STEPS = "Why one takes longer", "Start, memory and energy", "Learning", "Times and rounds"
 CONFUSION = "Confusion matrices: which class was taken for which"
 OF_COMPARISON = (
     ComparisonSection(verdicts.blocks),
