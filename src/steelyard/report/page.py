@@ -117,7 +117,7 @@ def render(view: View) -> str:
         machine_line=nodes.machine_line(known, view.disturbances, formatted.machine(host)),
         figures=embedded([figure.as_dict() for figure in figures]), library=library() if figures else "",
         terms=terms.texts, style=style_text, drawing=drawing, tables=tables,
-        policy=policy([drawing, tables, get_plotlyjs()], [style_text, ""]),
+        policy=policy([tables, drawing, get_plotlyjs()], [style_text, ""]),
     )  # fmt: skip
 
 
