@@ -11,10 +11,28 @@ from rich.console import Console
 from rich.table import Table
 
 ALL = (
-    "startup", "environments", "storage", "decisions", "turns", "waits", "effort", "fixed_protocol", "first_look", "preparation",
-    "workers", "implementations", "references", "ranks", "histories", "curves", "cluster", "daemons", "words", "standstill",
+    "startup",
+    "environments",
+    "storage",
+    "decisions",
+    "turns",
+    "waits",
+    "effort",
+    "fixed_protocol",
+    "first_look",
+    "preparation",
+    "workers",
+    "implementations",
+    "references",
+    "ranks",
+    "histories",
+    "curves",
+    "cluster",
+    "daemons",
+    "words",
+    "standstill",
     "claims",
-)  # fmt: skip
+)
 
 
 def main(names: list[str]) -> int:

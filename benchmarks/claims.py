@@ -154,14 +154,22 @@ def _waiting() -> str:
 
 
 CHEAP = (
-    Cheap(METHODS, _by_steps), Cheap(METHODS, _looks), Cheap(METHODS, _variances), Cheap(METHODS, _planned),
-    Cheap(METHODS, _found), Cheap(METHODS, _equal),
+    Cheap(METHODS, _by_steps),
+    Cheap(METHODS, _looks),
+    Cheap(METHODS, _variances),
+    Cheap(METHODS, _planned),
+    Cheap(METHODS, _found),
+    Cheap(METHODS, _equal),
     Cheap(METHODS, _recorded(0, "recorded on a shared machine (Intel Xeon)")),
     Cheap(METHODS, _recorded(1, "recorded on another (AMD EPYC)")),
     Cheap(METHODS, _recorded(2, "recorded there beside a program that computes in bursts")),
-    Cheap(METHODS, _chance), Cheap(METHODS, _own_scatter), Cheap(METHODS, _noise_ratio), Cheap(METHODS, _luck),
-    Cheap(METHODS, _memory), Cheap(METHODS, _waiting),
-)  # fmt: skip
+    Cheap(METHODS, _chance),
+    Cheap(METHODS, _own_scatter),
+    Cheap(METHODS, _noise_ratio),
+    Cheap(METHODS, _luck),
+    Cheap(METHODS, _memory),
+    Cheap(METHODS, _waiting),
+)
 
 SIMULATED, BENCHMARKS = "python -m benchmarks.decisions --families 10000", "python -m benchmarks "
 DEAR = (

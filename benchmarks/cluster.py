@@ -47,12 +47,23 @@ def measure() -> list[Row]:
     overhead_s = (one_s - local_s) / TRIALS
     how = f"{TRIALS} trials that sleep {SLEEP_S:g} s"
     return [
-        Row("dispatch through Ray / a trial of 60 s", overhead_s / USUAL_TRIAL_S, 0.02, "at most", f"{overhead_s:.2f} s, {how}"),
-        Row("3 nodes / a third of one machine's time", 3 * three_s / local_s, 1.1, "at most",
-            f"{three_s:.1f} s / {local_s / 3:.1f} s, {how}"),
+        Row(
+            "dispatch through Ray / a trial of 60 s",
+            overhead_s / USUAL_TRIAL_S,
+            0.02,
+            "at most",
+            f"{overhead_s:.2f} s, {how}",
+        ),
+        Row(
+            "3 nodes / a third of one machine's time",
+            3 * three_s / local_s,
+            1.1,
+            "at most",
+            f"{three_s:.1f} s / {local_s / 3:.1f} s, {how}",
+        ),
         Row("driver of 1,000 queued trials, MB", megabytes, 200.0, "at most", "resident, interpreter and Ray included"),
         Row("driver of 1,000 queued trials, cores", cores, 0.01, "at most", f"over {WATCHED_S:g} s"),
-    ]  # fmt: skip
+    ]
 
 
 def _sleeping(root: Path) -> Path:
@@ -73,10 +84,18 @@ def cluster(root: Path, names: str) -> Iterator[str]:
     os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
     from ray.cluster_utils import Cluster
 
-    nodes: list[dict[str, Any]] = [{
-        "num_cpus": 1, "node_name": name, "node_ip_address": "127.0.0.1", "object_store_memory": 80 * 2**20,
-        "env_vars": {"STEELYARD_CACHE": str(root / name), VARIABLE: ""}, "include_dashboard": False, "include_log_monitor": False,
-    } for name in names]  # fmt: skip
+    nodes: list[dict[str, Any]] = [
+        {
+            "num_cpus": 1,
+            "node_name": name,
+            "node_ip_address": "127.0.0.1",
+            "object_store_memory": 80 * 2**20,
+            "env_vars": {"STEELYARD_CACHE": str(root / name), VARIABLE: ""},
+            "include_dashboard": False,
+            "include_log_monitor": False,
+        }
+        for name in names
+    ]
     cluster = Cluster(initialize_head=True, head_node_args=nodes[0])
     for node in nodes[1:]:
         cluster.add_node(**node)
@@ -110,8 +129,12 @@ def _start(root: Path, workload: Path, name: str, address: str, rounds: int) -> 
         "RAY_ADDRESS": address,
     }
     return subprocess.Popen(
-        [*command, *options, *where], env=env, stdout=subprocess.DEVNULL, stderr=(root / f"{name}.log").open("w"), text=True,
-    )  # fmt: skip
+        [*command, *options, *where],
+        env=env,
+        stdout=subprocess.DEVNULL,
+        stderr=(root / f"{name}.log").open("w"),
+        text=True,
+    )
 
 
 def _rounds_s(root: Path, workload: Path, name: str, address: str) -> float:

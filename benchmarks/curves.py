@@ -20,9 +20,10 @@ def measure() -> list[Row]:
     for seeds in SEEDS:
         how = f"{COUNT} runs of {seeds} seeds with {ROUNDS} rounds, evaluated after each of {truth.epochs} epochs"
         for name, covers, least in (
-            ("share that has arrived", covers_share, 0.95), ("median time to a threshold", covers_median, 0.95),
+            ("share that has arrived", covers_share, 0.95),
+            ("median time to a threshold", covers_median, 0.95),
             ("median learning curve", covers_curve, coverage(seeds)),
-        ):  # fmt: skip
+        ):
             found = 100 * covers(truth, seeds, ROUNDS, COUNT)
             rows.append(
                 Row(

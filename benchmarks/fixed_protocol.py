@@ -44,9 +44,12 @@ def _row(machine: str, scatter: float) -> Row:
         for (share, how), (step_s, _) in zip(found, WORKLOADS, strict=True)
     )
     return Row(
-        f"time relative to a fixed protocol, {machine} machine (share)", fmean(share for share, _ in found), LIMIT,
-        "at most", detail,
-    )  # fmt: skip
+        f"time relative to a fixed protocol, {machine} machine (share)",
+        fmean(share for share, _ in found),
+        LIMIT,
+        "at most",
+        detail,
+    )
 
 
 def _share(scatter: float, step_s: float, start_s: float) -> tuple[float, str]:

@@ -77,14 +77,22 @@ def run_inside(
     (variant,) = plan.variants
     job = certifying(plan, variant, inputs_for(plan), Path("/nonexistent"))
     request = {
-        "worker": str(WORKER), "job": asdict(job), "against": against,
-        "folder": str(HERE / "frameworks" / variant.case.framework), "packages": str(packages), "pairs": pairs,
+        "worker": str(WORKER),
+        "job": asdict(job),
+        "against": against,
+        "folder": str(HERE / "frameworks" / variant.case.framework),
+        "packages": str(packages),
+        "pairs": pairs,
         "block_s": block_s,
-    }  # fmt: skip
+    }
     done = subprocess.run(
-        [str(python), "-I", str(HERE / "inside.py")], input=json.dumps(request) + "\n", capture_output=True, text=True,
-        env=environments.clean_environ(python), check=False,
-    )  # fmt: skip
+        [str(python), "-I", str(HERE / "inside.py")],
+        input=json.dumps(request) + "\n",
+        capture_output=True,
+        text=True,
+        env=environments.clean_environ(python),
+        check=False,
+    )
     if done.returncode:
         raise BenchmarkError(f"{variant.key} against {against} failed:\n{done.stderr[-2000:]}")
     found: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])

@@ -32,9 +32,12 @@ def measure() -> list[Row]:
 def _run() -> tuple[float, float, int]:
     with tempfile.TemporaryDirectory() as cache:
         done = subprocess.run(
-            [sys.executable, "-m", "benchmarks.preparation"], env={**os.environ, "STEELYARD_CACHE": cache},
-            capture_output=True, text=True, check=True,
-        )  # fmt: skip
+            [sys.executable, "-m", "benchmarks.preparation"],
+            env={**os.environ, "STEELYARD_CACHE": cache},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
     found = json.loads(done.stdout)
     return found["seconds"], found["memory"], found["count"]
 

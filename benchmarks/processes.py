@@ -63,9 +63,13 @@ class Process:
     def __init__(self, python: Path, job: dict[str, Any], condition: Condition) -> None:
         inside = Path(__file__).with_name("inside_turns.py")
         self._process = subprocess.Popen(
-            [*condition.command, str(python), str(inside)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL, text=True, env=environments.clean_environ(python) | condition.environ,
-        )  # fmt: skip
+            [*condition.command, str(python), str(inside)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            env=environments.clean_environ(python) | condition.environ,
+        )
         request = {"worker": str(WORKER), "job": job, "warm_s": WARM_S, "pin": condition.pin}
         step_ns: float = self._ask(json.dumps(request))["step_ns"]
         self.steps: int = max(1, round(TURN_S * 1e9 / step_ns))
@@ -166,10 +170,13 @@ def main() -> None:
         ratio, half = speed[:, place].mean(), speed[:, place].std(ddof=1) / sqrt(len(values))
         half *= student_quantile(0.975, len(values) - 1)
         table.add_row(
-            condition.name, f"{100 * found[place]:.1f} %", f"{low:.2f} to {high:.2f}" if place else "",
-            f"{100 * of_turns[place]:.1f} %", f"{np.exp(ratio - half):.3f} to {np.exp(ratio + half):.3f}" if place else "",
+            condition.name,
+            f"{100 * found[place]:.1f} %",
+            f"{low:.2f} to {high:.2f}" if place else "",
+            f"{100 * of_turns[place]:.1f} %",
+            f"{np.exp(ratio - half):.3f} to {np.exp(ratio + half):.3f}" if place else "",
             condition.what,
-        )  # fmt: skip
+        )
     Console(width=150).print(table)
 
 

@@ -46,10 +46,15 @@ def measure(names: list[str] | None = None) -> list[Row]:
 def _plan(name: str, strategy: str, protocol: str = "fixed:1+1") -> RunPlan:
     return resolve.plan(
         Options(
-            workloads=(GROUP,), frameworks=(name,), batches=(BATCH,), strategies=(strategy,), threads=(1,), protocol=protocol,
+            workloads=(GROUP,),
+            frameworks=(name,),
+            batches=(BATCH,),
+            strategies=(strategy,),
+            threads=(1,),
+            protocol=protocol,
             synthetic=True,
         )
-    )  # fmt: skip
+    )
 
 
 def _overhead(name: str, strategy: str, python: Path) -> Row:
@@ -61,9 +66,12 @@ def _overhead(name: str, strategy: str, python: Path) -> Row:
         line.write_text(json.dumps(asdict(job)), encoding="utf-8")
         found = Path(folder, "found.json")
         request = {
-            "worker": str(WORKER), "folder": str(HERE / "frameworks" / name), "pairs": PAIRS, "block_s": BLOCK_S,
+            "worker": str(WORKER),
+            "folder": str(HERE / "frameworks" / name),
+            "pairs": PAIRS,
+            "block_s": BLOCK_S,
             "found": str(found),
-        }  # fmt: skip
+        }
         assert job.spread is not None
         environ = clean_environ(python) | job.variables | {"STEELYARD_BENCHMARK": json.dumps(request)}
         with hosts.of(job, None) as places:

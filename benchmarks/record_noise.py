@@ -90,9 +90,11 @@ def main() -> None:
         rounds = recorded()
     here = machine.describe()
     facts = {
-        "machine": f"{here.cpu_model}, {here.cores_usable} cores", "state": arguments.state,
-        "contender": f"{FRAMEWORK}, {GROUP}, its own input pipeline", "date": datetime.now(UTC).date().isoformat(),
-    }  # fmt: skip
+        "machine": f"{here.cpu_model}, {here.cores_usable} cores",
+        "state": arguments.state,
+        "contender": f"{FRAMEWORK}, {GROUP}, its own input pipeline",
+        "date": datetime.now(UTC).date().isoformat(),
+    }
     others = [
         each
         for each in json.loads(noises.RECORDED.read_text(encoding="utf-8"))

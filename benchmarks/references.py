@@ -87,9 +87,18 @@ def install(name: str, python: Path) -> Path:
         uv = Uv(open_log(f"references-{name}"))
         partial = folder.with_name(f".{folder.name}.partial")
         command = [
-            str(find_uv()), "pip", "install", "--quiet", "--no-deps", "--python", str(python), "--target", str(partial),
-            "-r", str(requirements),
-        ]  # fmt: skip
+            str(find_uv()),
+            "pip",
+            "install",
+            "--quiet",
+            "--no-deps",
+            "--python",
+            str(python),
+            "--target",
+            str(partial),
+            "-r",
+            str(requirements),
+        ]
         subprocess.run(command, env=uv.environ(), check=True)
         partial.rename(folder)
     return folder

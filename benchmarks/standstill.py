@@ -145,18 +145,21 @@ def _trial(draw: np.random.Generator, now: float, others: np.ndarray, share: flo
     return replace(TRIAL, blocks=tuple(blocks)), now
 
 
-CASE = Case(
-    "line", "small", {"batch": 16}, "0" * 16, {}, Optimizer("sgd", 0.1), "scripted", Settings("scripted")
-)  # fmt: skip
+CASE = Case("line", "small", {"batch": 16}, "0" * 16, {}, Optimizer("sgd", 0.1), "scripted", Settings("scripted"))
 NOWHERE = "/nonexistent"
 TRIAL = Trial(
     Path(NOWHERE),
     Job(
-        kind="measure", case=CASE, workload_folder=NOWHERE, weights=NOWHERE, data=Data(NOWHERE), folder=NOWHERE,
+        kind="measure",
+        case=CASE,
+        workload_folder=NOWHERE,
+        weights=NOWHERE,
+        data=Data(NOWHERE),
+        folder=NOWHERE,
         schedule=Schedule(inputs=("cached",)),
     ),
     done=True,
-)  # fmt: skip
+)
 
 
 def _print_table() -> None:

@@ -64,14 +64,20 @@ def _checks(name: str, start_s: float) -> list[Row]:
     noted_s = median(_check_s(largest) for _ in range(CHECKS))
     return [
         Row(
-            f"check of the largest cached input / worker's start, {name}, {LARGEST}", noted_s / start_s, 0.02, "at most",
+            f"check of the largest cached input / worker's start, {name}, {LARGEST}",
+            noted_s / start_s,
+            0.02,
+            "at most",
             f"{noted_s * 1e3:.2f} ms for {size}, median of {CHECKS}",
         ),
         Row(
-            f"the same with its content read from the disk, {name}, {LARGEST}", read_s / start_s, inf, "at most",
+            f"the same with its content read from the disk, {name}, {LARGEST}",
+            read_s / start_s,
+            inf,
+            "at most",
             f"{read_s:.2f} s, once per state of the file; no limit",
         ),
-    ]  # fmt: skip
+    ]
 
 
 def _check_s(folder: Path) -> float:

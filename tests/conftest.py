@@ -127,9 +127,11 @@ def judging_code() -> str:
     """Return a hash of the orchestrator's code, without the rooms that only show what was measured."""
     root = REPOSITORY / "src" / "steelyard"
     found = [
-        path for path in sorted(root.rglob("*"))
-        if path.suffix in (".py", ".toml", ".txt") and path.relative_to(root).parts[0] not in ("cli", "report", "published", "profiles")
-    ]  # fmt: skip
+        path
+        for path in sorted(root.rglob("*"))
+        if path.suffix in (".py", ".toml", ".txt")
+        and path.relative_to(root).parts[0] not in ("cli", "report", "published", "profiles")
+    ]
     text = "".join(f"{path.relative_to(root)} {hashlib.sha256(path.read_bytes()).hexdigest()}\n" for path in found)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 

@@ -39,9 +39,11 @@ UNRECORDED = "not recorded"
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
-        "--proved", choices=("use", "add", "anew"), default="",
+        "--proved",
+        choices=("use", "add", "anew"),
+        default="",
         help="leave out tests whose outcome is recorded (use), run and record the others (add), or record all anew (anew)",
-    )  # fmt: skip
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:

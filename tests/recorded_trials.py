@@ -58,10 +58,17 @@ def case(framework: str = "fake", **more: Any) -> Case:
 def job(folder: Path, number: int = 1, attempt: int = 0, framework: str = "fake", **more: Any) -> Job:
     """Return the job of one attempt of one case at one round."""
     return Job(
-        kind="measure", case=case(framework), workload_folder="/workloads/line", weights="/weights",
-        data=Data("/synthetic"), folder=str(folder), round=number, attempt=attempt,
-        schedule=Schedule(inputs=("cached",)), **more,
-    )  # fmt: skip
+        kind="measure",
+        case=case(framework),
+        workload_folder="/workloads/line",
+        weights="/weights",
+        data=Data("/synthetic"),
+        folder=str(folder),
+        round=number,
+        attempt=attempt,
+        schedule=Schedule(inputs=("cached",)),
+        **more,
+    )
 
 
 def events(blocks: tuple[int, ...] = (1, 5, 10), ending: str = "done") -> list[dict[str, Any]]:
@@ -98,9 +105,14 @@ def write_graph(
 
 def _block(first: int, steps: int, phase: str) -> dict[str, Any]:
     return {
-        "event": "samples", "input": "cached", "phase": phase, "steps": steps, "start_ns": first * STEP_NS,
-        "elapsed_ns": steps * STEP_NS, "first_step": first,
-    }  # fmt: skip
+        "event": "samples",
+        "input": "cached",
+        "phase": phase,
+        "steps": steps,
+        "start_ns": first * STEP_NS,
+        "elapsed_ns": steps * STEP_NS,
+        "first_step": first,
+    }
 
 
 def write(folder: Path, job: Job, events: list[dict[str, Any]]) -> Path:

@@ -76,9 +76,13 @@ def _turn(folder: Path, screen: Screen, patience: Patience, shared: bool = False
 
 
 def certify(
-    plan: RunPlan, folder: Path, screen: Screen, fresh: bool = False, scope: Scope | None = None,
+    plan: RunPlan,
+    folder: Path,
+    screen: Screen,
+    fresh: bool = False,
+    scope: Scope | None = None,
     limit_s: float = math.inf,
-) -> dict[str, dict[str, Any]]:  # fmt: skip
+) -> dict[str, dict[str, Any]]:
     """Certify without measuring; returns the certificates by case id. `limit_s`: as of `run`."""
     case_inputs.inspect(plan, case_inputs.OPENED_BEFORE_WAITING)
     # Another command may be reading the references that `fresh` replaces; at full size a process may need the whole memory.
@@ -96,9 +100,14 @@ def certify(
 
 
 def explain(
-    plan: RunPlan, folder: Path, screen: Screen, wanted: Collection[Variant], processes: int, fresh: bool = False,
+    plan: RunPlan,
+    folder: Path,
+    screen: Screen,
+    wanted: Collection[Variant],
+    processes: int,
+    fresh: bool = False,
     limit_s: float = math.inf,
-) -> None:  # fmt: skip
+) -> None:
     """Take the profiles of variants of a finished run that are missing of so many processes; with `fresh` all of them.
 
     `limit_s`: as of `run`.

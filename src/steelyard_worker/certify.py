@@ -36,7 +36,7 @@ FINGERPRINT_ELEMENTS = 2**17
 
 def dump(
     job: Job, network: Network, weights: Mapping[str, Array], build: Build, events: EventWriter, ranks: Ranks = SINGLE
-) -> None:  # fmt: skip
+) -> None:
     """Write one tensors folder per perturbation; with `inner`, it only has inner/* and adversarial/inner/*.
 
     Of all perturbations but the first, it has how far each tensor is from that of the first one (`distances.of_run`), a number:
@@ -65,9 +65,10 @@ def dump(
             else compute(job, network, changed, build, change, ranks)
         )
         meta = {
-            "perturbation": number, "steps": job.certify.steps,
+            "perturbation": number,
+            "steps": job.certify.steps,
             "fingerprints": {key: fingerprint(array) for key, array in found.items() if key.startswith("inference")},
-        }  # fmt: skip
+        }
         gc.collect()
         if job.case.task != INFERENCE and not job.certify.inner and not job.certify.distinct:
             found |= _evaluation(job, network, changed, build, change, ranks)
@@ -113,7 +114,7 @@ def fingerprint(output: Array) -> float:
 
 def _outputs(
     job: Job, network: Network, loaded: Mapping[str, Array], build: Build, change: Any, ranks: Ranks
-) -> dict[str, Array]:  # fmt: skip
+) -> dict[str, Array]:
     """Return the outputs of an inference, batch by batch; without data there is only one batch."""
     del network, ranks  # an inference is never spread
     predictor = build(loaded)
@@ -126,7 +127,7 @@ def _outputs(
 
 def _evaluation(
     job: Job, network: Network, weights: Mapping[str, Array], build: Build, change: Any, ranks: Ranks
-) -> dict[str, Array]:  # fmt: skip
+) -> dict[str, Array]:
     """Return the outputs of the first batch in inference, where nothing is summed over the batch."""
     trainer = build(adversarial_weights.of_evaluation(network, weights, job.case.seed))
     outputs = trainer.outputs(trainer.put(ranks.share(_batches(job, change)[0])))
@@ -138,7 +139,7 @@ def _evaluation(
 
 def _adversarial_outputs(
     job: Job, network: Network, weights: Mapping[str, Array], build: Build, change: Any, ranks: Ranks
-) -> dict[str, Array]:  # fmt: skip
+) -> dict[str, Array]:
     """Return the outputs with the adversarial weights and batch, except for scales that only batch statistics undo."""
     del ranks
     predictor = build(adversarial_weights.of_inference(network, weights, job.case.seed))
@@ -148,7 +149,7 @@ def _adversarial_outputs(
 
 def _tensors(
     job: Job, network: Network, loaded: Mapping[str, Array], build: Build, change: Any, ranks: Ranks
-) -> dict[str, Array]:  # fmt: skip
+) -> dict[str, Array]:
     feed, most = [ranks.share(batch) for batch in _batches(job, change)], job.certify.sample
     weights = _normalising(job, network, "", loaded, build, feed[0])
     trainer = build(weights)
@@ -215,7 +216,7 @@ def _loss(trainer: Trainer, handle: Any) -> Array:
 
 def _adversarial(
     job: Job, network: Network, weights: Mapping[str, Array], build: Build, change: Any, ranks: Ranks
-) -> dict[str, Array]:  # fmt: skip
+) -> dict[str, Array]:
     adversarial = network.adversarial
     batch, rule = ranks.share(_adversarial_batch(job, change)), adversarial.rule(job.case.optimizer)
     scaled = adversarial_weights.of_training(network, weights, job.case.seed)
@@ -250,7 +251,7 @@ def _adversarial_batch(job: Job, change: Any) -> batches.Batch:
 
 def _inner(
     job: Job, network: Network, weights: Mapping[str, Array], build: Build, change: Any, ranks: Ranks
-) -> dict[str, Array]:  # fmt: skip
+) -> dict[str, Array]:
     """Return the inner tensors of the forward pass of the first batch and of the adversarial one.
 
     Their values are sorted, because frameworks keep images and sequences in different layouts.

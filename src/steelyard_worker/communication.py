@@ -89,15 +89,26 @@ class Blocks:
         elapsed = self.clock() - start
         carried = traffic.since(before, self.ranks.carried())
         self.events.write(
-            "all-reduce", collective=self.reduce.name, phase=phase, bytes=self.size, processes=self.ranks.count, calls=calls,
-            elapsed_ns=elapsed, sent_bytes=carried.sent if carried else None,
-        )  # fmt: skip
+            "all-reduce",
+            collective=self.reduce.name,
+            phase=phase,
+            bytes=self.size,
+            processes=self.ranks.count,
+            calls=calls,
+            elapsed_ns=elapsed,
+            sent_bytes=carried.sent if carried else None,
+        )
         return elapsed
 
 
 def run(
-    job: Job, network: Network, adapter: Adapter, build: Callable[[], CountingTrainer], events: EventWriter, ranks: Ranks
-) -> None:  # fmt: skip
+    job: Job,
+    network: Network,
+    adapter: Adapter,
+    build: Callable[[], CountingTrainer],
+    events: EventWriter,
+    ranks: Ranks,
+) -> None:
     """Measure what fits the kind of the strategy. `build` makes the trainer that counts updates."""
     if job.spread and job.spread.kind == ASYNCHRONOUS:
         staleness(job, adapter, build, events, ranks)
@@ -151,7 +162,7 @@ def check(reduce: AllReduce, scalars: int, ranks: int) -> None:
 
 def staleness(
     job: Job, adapter: Adapter, build: Callable[[], CountingTrainer], events: EventWriter, ranks: Ranks
-) -> None:  # fmt: skip
+) -> None:
     """Train on one batch, and write how often a gradient of this rank had missed 0, 1, 2, ... updates of others.
 
     The first steps, in which ranks compile, are not in it.

@@ -63,9 +63,14 @@ class Subject:
 
 
 def check(
-    job: Job, network: Network, adapter: Adapter, weights: Mapping[str, Array], build: Build,
-    predict: Callable[[], Predictor], events: EventWriter,
-) -> None:  # fmt: skip
+    job: Job,
+    network: Network,
+    adapter: Adapter,
+    weights: Mapping[str, Array],
+    build: Build,
+    predict: Callable[[], Predictor],
+    events: EventWriter,
+) -> None:
     """Run every check; one that ends in an exception has failed, and the others still run."""
     subject = Subject(job, network, adapter, build, predict, weights, batches.synthetic_batch(job.data))
     for name, run in _checks(subject).items():
@@ -86,11 +91,18 @@ def check(
 
 def _checks(subject: Subject) -> dict[str, Callable[[Subject], None]]:
     found: dict[str, Callable[[Subject], None]] = {
-        "weights": weights_are_loaded_exactly, "outputs": outputs_have_the_precision, "gradients": gradients_are_complete,
-        "update": a_step_updates, "put copies": put_copies, "synchronise waits": synchronise_waits,
-        "pipeline": pipeline_keeps_the_order, "inference": a_predictor_has_the_outputs_of_a_trainer,
-        "inference waits": inference_waits, "restart": a_restart_is_a_new_beginning, "refusals": refusals_are_known,
-    }  # fmt: skip
+        "weights": weights_are_loaded_exactly,
+        "outputs": outputs_have_the_precision,
+        "gradients": gradients_are_complete,
+        "update": a_step_updates,
+        "put copies": put_copies,
+        "synchronise waits": synchronise_waits,
+        "pipeline": pipeline_keeps_the_order,
+        "inference": a_predictor_has_the_outputs_of_a_trainer,
+        "inference waits": inference_waits,
+        "restart": a_restart_is_a_new_beginning,
+        "refusals": refusals_are_known,
+    }
     if subject.job.case.settings.deterministic:
         found["determinism"] = equal_runs_are_equal
     return found | {"read back": settings_are_read_back}  # last, because it changes the settings of the process

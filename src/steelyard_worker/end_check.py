@@ -51,9 +51,14 @@ class EndCheck:
     def write(self, events: EventWriter, elapsed_ns: int = 0) -> None:
         """Record it; `elapsed_ns`: how long it took."""
         events.write(
-            "end-check", losses=self.losses, changes=self.changes, unequal=self.unequal, outputs=self.outputs,
-            not_checked=self.not_checked, elapsed_ns=elapsed_ns,
-        )  # fmt: skip
+            "end-check",
+            losses=self.losses,
+            changes=self.changes,
+            unequal=self.unequal,
+            outputs=self.outputs,
+            not_checked=self.not_checked,
+            elapsed_ns=elapsed_ns,
+        )
 
 
 @dataclass(frozen=True)
@@ -67,9 +72,13 @@ class Compared:
     def write(self, events: EventWriter, source: str, fetched: int) -> None:
         """Record it of an input, of which `fetched` batches had been taken."""
         events.write(
-            "batches", input=source, fetched=fetched, compared=self.compared, differs=self.differs,
+            "batches",
+            input=source,
+            fetched=fetched,
+            compared=self.compared,
+            differs=self.differs,
             not_checked=self.not_checked,
-        )  # fmt: skip
+        )
 
 
 NO_RESTART = "the trainer cannot be set back"

@@ -20,9 +20,7 @@ if TYPE_CHECKING:
     from steelyard_worker.protocol import Job
 
 
-def predictions(
-    job: Job, network: Network, forward: Callable[[Batch], Batch]
-) -> tuple[Batch, int]:  # fmt: skip
+def predictions(job: Job, network: Network, forward: Callable[[Batch], Batch]) -> tuple[Batch, int]:
     """Return what the metric needs of every test sample, arrays (samples, ...) by name, and the number of samples.
 
     `forward` returns the outputs for a batch. WrongPredictions: the outputs give none.

@@ -66,9 +66,13 @@ class Networks:
 
 
 def export(
-    job: Job, network: Network, weights: Mapping[str, Array], adapter: Adapter,
-    build: Callable[[Mapping[str, Array]], Predictor], events: EventWriter,
-) -> None:  # fmt: skip
+    job: Job,
+    network: Network,
+    weights: Mapping[str, Array],
+    adapter: Adapter,
+    build: Callable[[Mapping[str, Array]], Predictor],
+    events: EventWriter,
+) -> None:
     """Write a file for every set of weights that a job of this kind computes with.
 
     The folder also gets the outputs of the exporting framework for the fixed inputs, `<batch>/<output>` (N, ...), with the
@@ -98,11 +102,16 @@ def compare(job: Job, predictor: Any, events: EventWriter) -> None:
     apart = {key: np.abs(found[key].astype(np.float64) - array) for key, array in expected.items()}
     file = predictor.description()
     events.write(
-        "exchanged", bytes=file["bytes"], producer=file["producer"], opset=file["opset"], nodes=file["nodes"],
-        operators=file["operators"], samples=job.case.batch * sum(1 for _ in _fixed_batches(job)),
+        "exchanged",
+        bytes=file["bytes"],
+        producer=file["producer"],
+        opset=file["opset"],
+        nodes=file["nodes"],
+        operators=file["operators"],
+        samples=job.case.batch * sum(1 for _ in _fixed_batches(job)),
         difference=max(float(each.max()) for each in apart.values()),
         largest=max(float(np.abs(each).max()) for each in expected.values()),
-    )  # fmt: skip
+    )
 
 
 def _outputs(job: Job, predictor: Predictor) -> dict[str, Array]:

@@ -52,7 +52,7 @@ class Passes:
 
 def measure_inference(
     job: Job, network: Network, adapter: Adapter, predictor: Predictor, events: EventWriter, recorder: timing.Recorder
-) -> None:  # fmt: skip
+) -> None:
     """Follow the schedule of one process: first batch, checked outputs, warm-up and counted blocks per input, latency."""
     schedule = job.schedule
     passes, device = Passes(predictor), job.case.settings.device

@@ -58,9 +58,14 @@ def release_pipeline() -> None:
 
 
 def measure(
-    job: Job, network: Network, adapter: Adapter, trainer: Trainer, events: EventWriter, recorder: Recorder,
+    job: Job,
+    network: Network,
+    adapter: Adapter,
+    trainer: Trainer,
+    events: EventWriter,
+    recorder: Recorder,
     ranks: Ranks = ALONE,
-) -> None:  # fmt: skip
+) -> None:
     """Follow the schedule of one process: first step, then warm-up and counted blocks per input; or whole epochs.
 
     It is evaluated after `train_steps`: after the counted blocks and some training, or earlier if they would go beyond. Where it
@@ -154,7 +159,7 @@ class Session:
 
     def timed(
         self, feed: Iterator[Any], source: str, phase: str, steps: int, epoch: int = 0, meters: Meters | None = None
-    ) -> Block:  # fmt: skip
+    ) -> Block:
         """Time one block, on all ranks at once."""
         self.ranks.announce((STEPS, source, phase, steps, epoch))
         return self._block(feed, source, steps, meters)
@@ -251,9 +256,12 @@ class Session:
                 self.block_steps = max(1, EPOCH_BLOCK_NS // max(1, step_ns))
             shapes = opened.shapes(range(self.ahead + (epoch - 1) * steps, self.ahead + epoch * steps))
             self.events.write(
-                "epoch", epoch=epoch, shapes=len(shapes), new_shapes=len(shapes - seen),
+                "epoch",
+                epoch=epoch,
+                shapes=len(shapes),
+                new_shapes=len(shapes - seen),
                 compilations=self.adapter.compilations() - before,
-            )  # fmt: skip
+            )
             if epoch > 1 and phase == "counted" and shapes <= seen:
                 self._warn_if_compiled(before, source)
             seen |= shapes

@@ -53,8 +53,9 @@ class Peaks:
     def end_aside(self, phase: str) -> None:
         """End a phase that belongs to no measurement: its peaks are its own, and no part of the highest, nor of the limit."""
         self.phases[phase] = {
-            "resident_bytes": self._resident.aside(), "device_bytes": self._device.aside(),
-        }  # fmt: skip
+            "resident_bytes": self._resident.aside(),
+            "device_bytes": self._device.aside(),
+        }
 
     @property
     def resident_bytes(self) -> int:

@@ -28,9 +28,20 @@ if TYPE_CHECKING:
 # Canonical layouts: conv OIHW, dense (out, in), embedding (vocabulary, width), lstm_w_ih (4H, in), lstm_w_hh (4H, H),
 # lstm_b (4H) with gate blocks i, f, g, o; conv1d OIW; everything else is a vector (or, as attention's g, a scalar in one).
 KINDS = (
-    "conv", "conv1d", "dense", "bias", "embedding", "lstm_w_ih", "lstm_w_hh", "lstm_b", "vector",
-    "gamma", "beta", "running_mean", "running_var",
-)  # fmt: skip
+    "conv",
+    "conv1d",
+    "dense",
+    "bias",
+    "embedding",
+    "lstm_w_ih",
+    "lstm_w_hh",
+    "lstm_b",
+    "vector",
+    "gamma",
+    "beta",
+    "running_mean",
+    "running_var",
+)
 # Those of batch statistics, which a step changes although they are not trained.
 STATISTICS = ("running_mean", "running_var")
 # Those that are factors of matrix products and convolutions.

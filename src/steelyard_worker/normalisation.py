@@ -53,9 +53,11 @@ def without_old_variances(network: Network, weights: Mapping[str, Array]) -> dic
 
 
 def like(
-    network: Network, weights: Mapping[str, Array], moved: Mapping[str, Array],
+    network: Network,
+    weights: Mapping[str, Array],
+    moved: Mapping[str, Array],
     statistics: Callable[[Mapping[str, Array]], Mapping[str, Array]],
-) -> dict[str, Array]:  # fmt: skip
+) -> dict[str, Array]:
     """Return `weights` with other scales and shifts of batch norms, by which a step normalises as one that ended with `moved`.
 
     `moved`: running statistics after one step of the other run, by name. `statistics(weights)` makes the same step of this one
@@ -84,9 +86,13 @@ def like(
 
 
 def _corrected(
-    exact: Mapping[str, Array], stem: str, own: Mapping[str, Array], moved: Mapping[str, Array], share: float,
+    exact: Mapping[str, Array],
+    stem: str,
+    own: Mapping[str, Array],
+    moved: Mapping[str, Array],
+    share: float,
     epsilon: float,
-) -> tuple[Array, Array]:  # fmt: skip
+) -> tuple[Array, Array]:
     """Return scale and shift of one batch norm, by which one that has the statistics `own` computes as one that has `moved`.
 
     Differences that are no more than the rounding of the running statistics, which are stored in float32, are not corrected.

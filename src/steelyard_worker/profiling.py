@@ -92,9 +92,14 @@ class Waiting:
 
 
 def profile(
-    job: Job, network: Network, adapter: Adapter, built: Any, events: EventWriter, recorder: timing.Recorder,
+    job: Job,
+    network: Network,
+    adapter: Adapter,
+    built: Any,
+    events: EventWriter,
+    recorder: timing.Recorder,
     ranks: Ranks = timing.ALONE,
-) -> None:  # fmt: skip
+) -> None:
     """Warm up on the first input of the schedule, then time plain blocks, a profiled one, and plain blocks again."""
     if not hasattr(adapter, "profiler"):
         raise Refusal("unsupported", f"The adapter of {job.case.framework} has no profiler().")
@@ -144,6 +149,11 @@ def profile(
     arrays = {"thread": found.thread, "name": found.name, "start_ns": found.start_ns, "duration_ns": found.duration_ns}
     tensors.write(folder / PROFILE / "operations", arrays | {"waits_ns": waits}, {"names": found.names})
     events.write(
-        "profiled", steps=steps, elapsed_ns=block.elapsed_ns, cpu_ns=block.cpu_ns, events=len(found.name),
-        files=[str(path.relative_to(folder)) for path in profiler.files()], read_s=round(time.perf_counter() - began, 3),
-    )  # fmt: skip
+        "profiled",
+        steps=steps,
+        elapsed_ns=block.elapsed_ns,
+        cpu_ns=block.cpu_ns,
+        events=len(found.name),
+        files=[str(path.relative_to(folder)) for path in profiler.files()],
+        read_s=round(time.perf_counter() - began, 3),
+    )

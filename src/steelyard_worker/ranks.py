@@ -30,8 +30,13 @@ if TYPE_CHECKING:
 # Set by the launcher: the rank of a process, or its role beside the ranks; ports that are free, the first for this channel; the
 # address of each rank; the network interface that has it; the key that ranks must know.
 RANK, ROLE, PORTS, ADDRESSES, INTERFACE, KEY = (
-    "STEELYARD_RANK", "STEELYARD_ROLE", "STEELYARD_PORTS", "STEELYARD_ADDRESSES", "STEELYARD_INTERFACE", "STEELYARD_KEY",
-)  # fmt: skip
+    "STEELYARD_RANK",
+    "STEELYARD_ROLE",
+    "STEELYARD_PORTS",
+    "STEELYARD_ADDRESSES",
+    "STEELYARD_INTERFACE",
+    "STEELYARD_KEY",
+)
 LOOPBACK = "127.0.0.1"
 # Ranks import their framework at the same time; the slowest may need this long.
 LONGEST_START_S = 300.0
@@ -286,6 +291,11 @@ def of_environment(strategy: str, spread: Spread | None) -> Ranks:
             )
         rank = int(told)
     return Ranks(
-        without_hosts(strategy), spread, rank, ports, tuple(os.environ.get(ADDRESSES, LOOPBACK).split(",")),
-        os.environ.get(INTERFACE, ""), os.environ.get(KEY, "").encode(),
-    )  # fmt: skip
+        without_hosts(strategy),
+        spread,
+        rank,
+        ports,
+        tuple(os.environ.get(ADDRESSES, LOOPBACK).split(",")),
+        os.environ.get(INTERFACE, ""),
+        os.environ.get(KEY, "").encode(),
+    )

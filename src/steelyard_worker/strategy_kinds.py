@@ -34,19 +34,23 @@ ASYNCHRONOUS, LOCAL, ALONE = "asynchronous", "local", "alone"
 
 KINDS = {
     DEVICES: StrategyKind(
-        "data parallel in one process: every device computes a share of the batch, gradients are averaged", connects=False
+        "data parallel in one process: every device computes a share of the batch, gradients are averaged",
+        connects=False,
     ),
     PROCESSES: StrategyKind(
-        "data parallel in several processes: every rank computes a share of the batch, gradients are averaged", averages=True
+        "data parallel in several processes: every rank computes a share of the batch, gradients are averaged",
+        averages=True,
     ),
     SHARDED: StrategyKind(
         "as processes, with weights and optimizer state divided among the ranks", averages=True, divides=True
     ),
     SERVER: StrategyKind(
-        "synchronous parameter server: ranks send gradients to server processes, which update the weights", averages=True
+        "synchronous parameter server: ranks send gradients to server processes, which update the weights",
+        averages=True,
     ),
     ASYNCHRONOUS: StrategyKind(
-        "asynchronous parameter server: every gradient is applied when it arrives, nothing waits", waits=False,
+        "asynchronous parameter server: every gradient is applied when it arrives, nothing waits",
+        waits=False,
         otherwise="gradients are computed from weights that other ranks have changed in the meantime",
     ),
     LIBRARY: StrategyKind("data parallel by a library beside the framework", averages=True),
@@ -54,18 +58,24 @@ KINDS = {
         "model parallel: the network is cut in two or more, each part on a device of its own", cuts=True, divides=True
     ),
     PIPELINE: StrategyKind(
-        "model parallel with micro-batches, so that the parts compute at the same time", cuts=True, divides=True,
+        "model parallel with micro-batches, so that the parts compute at the same time",
+        cuts=True,
+        divides=True,
         in_micro_batches=True,
     ),
     LOCAL: StrategyKind(
-        "local updates: every rank trains alone, and the weights are averaged every few steps", waits=False, averages=True,
+        "local updates: every rank trains alone, and the weights are averaged every few steps",
+        waits=False,
+        averages=True,
         otherwise="weights are averaged every few steps, so ranks drift apart in between",
     ),
     ALONE: StrategyKind(
-        "ranks that exchange nothing: what the same computation takes without communication", waits=False, connects=False,
+        "ranks that exchange nothing: what the same computation takes without communication",
+        waits=False,
+        connects=False,
         otherwise="the ranks exchange nothing, and train on their shares at a rate so small that no weight moves",
     ),
-}  # fmt: skip
+}
 # What holds for a kind that this version does not know, in the record of another one.
 UNKNOWN = StrategyKind("unknown", waits=False, connects=False)
 

@@ -107,9 +107,12 @@ class Writer:
         os.fsync(self._file.fileno())
         self._file.close()
         index = {
-            "format": FORMAT, "sha256": _sealed(self._hash, self._entries), "meta_sha256": _json_hash(self._meta),
-            "meta": self._meta, "tensors": self._entries,
-        }  # fmt: skip
+            "format": FORMAT,
+            "sha256": _sealed(self._hash, self._entries),
+            "meta_sha256": _json_hash(self._meta),
+            "meta": self._meta,
+            "tensors": self._entries,
+        }
         partial = self._folder / (INDEX + ".partial")
         partial.write_text(json.dumps(index), encoding="utf-8")
         partial.replace(self._folder / INDEX)

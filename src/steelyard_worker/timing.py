@@ -75,7 +75,7 @@ class Block:
 
 def time_block(
     timed: Steps, feed: Iterator[Any], steps: int, clock: Clock, meters: Meters | None = None, ranks: Ranks = ALONE
-) -> Block:  # fmt: skip
+) -> Block:
     """Time `steps` steps; fetching batches from the feed is included, as it is part of real training.
 
     Where the framework drives the training, its own loop does the steps. Meters and the counters of connections are read before
@@ -144,11 +144,20 @@ class Recorder:
             file.write(values.tobytes())
             file.flush()
         self._events.write(
-            "samples", input=source, phase=phase, steps=steps, start_ns=block.start_ns, elapsed_ns=block.elapsed_ns,
-            cpu_ns=block.cpu_ns, energy_uj=block.energy_uj, gpu_percent=block.gpu_percent, first_step=self.steps, epoch=epoch,
+            "samples",
+            input=source,
+            phase=phase,
+            steps=steps,
+            start_ns=block.start_ns,
+            elapsed_ns=block.elapsed_ns,
+            cpu_ns=block.cpu_ns,
+            energy_uj=block.energy_uj,
+            gpu_percent=block.gpu_percent,
+            first_step=self.steps,
+            epoch=epoch,
             sent_bytes=block.carried.sent if block.carried else None,
             received_bytes=block.carried.received if block.carried else None,
-        )  # fmt: skip
+        )
         self.steps += steps
         if not math.isfinite(losses.sum(dtype="f8")):
             self._refuse(losses)

@@ -170,8 +170,17 @@ def classify(error: Exception) -> tuple[str, str]:
     if isinstance(error, Refusal):
         return error.kind, text
     lowered = f"{type(error).__name__} {text}".lower()
-    memory = ("out of memory", "memoryerror", "bad_alloc", "can't allocate memory", "resource_exhausted",
-              "resourceexhausted", "cannot allocate memory", "failed to allocate", "unable to allocate")  # fmt: skip
+    memory = (
+        "out of memory",
+        "memoryerror",
+        "bad_alloc",
+        "can't allocate memory",
+        "resource_exhausted",
+        "resourceexhausted",
+        "cannot allocate memory",
+        "failed to allocate",
+        "unable to allocate",
+    )
     if any(sign in lowered for sign in memory):
         return "out-of-memory", text
     return "crash", f"{type(error).__name__}: {text}"
@@ -184,9 +193,13 @@ def _run(job: Job, events: EventWriter, own: Ranks, watched: _Watched) -> None:
     if job.kind not in job_kinds.KINDS:
         raise Refusal("unsupported", f"There is no kind of job '{job.kind}' in this version of steelyard.")
     events.write(
-        "hello", python=platform.python_version(), pid=os.getpid(), executable=sys.executable, method=protocol.METHOD,
+        "hello",
+        python=platform.python_version(),
+        pid=os.getpid(),
+        executable=sys.executable,
+        method=protocol.METHOD,
         worker_hash=job.worker_hash,
-    )  # fmt: skip
+    )
     if job.schedule.batch:
         job = replace(job, case=replace(job.case, sizes=job.case.sizes | {"batch": job.schedule.batch}))
     peaks = memory.Peaks(job.case.memory_limit if job_kinds.of(job.kind).limited else 0)
@@ -246,14 +259,20 @@ def _check_applied(job: Job, adapter: Adapter, events: EventWriter) -> KeptSetti
     watched = job.kind != CERTIFY or job.case.settings.precision != "float64"
     kept = KeptSettings(adapter, events, job.case.workload if watched else "")
     events.write(
-        "applied", applied=applied, libraries=adapter.libraries(), variables=variables.deciding(os.environ),
+        "applied",
+        applied=applied,
+        libraries=adapter.libraries(),
+        variables=variables.deciding(os.environ),
         arithmetic=kept.arithmetic,
-    )  # fmt: skip
+    )
     settings = job.case.settings
     requested = {
-        "mode": settings.mode, "device": settings.device, "precision": settings.precision,
-        "deterministic": settings.deterministic, **settings.knobs,
-    }  # fmt: skip
+        "mode": settings.mode,
+        "device": settings.device,
+        "precision": settings.precision,
+        "deterministic": settings.deterministic,
+        **settings.knobs,
+    }
     # On a GPU or NPU, a framework may have no threads that compute.
     if settings.threads and (settings.device == "cpu" or "threads" in applied):
         requested["threads"] = settings.threads

@@ -19,10 +19,33 @@ KIND = "altered"
 CLOCKS = ("perf_counter_ns", "perf_counter", "process_time_ns", "process_time", "monotonic_ns", "monotonic")
 # The functions of NumPy that batches, tensors and their comparison are made with. Others, such as `load`, are often replaced.
 NUMPY = (
-    "abs", "arange", "array", "array_equal", "asarray", "ascontiguousarray", "concatenate", "cos", "dot", "empty", "fromfile",
-    "full", "max", "mean", "memmap", "minimum", "pad", "prod", "roll", "sort", "stack", "subtract", "take", "take_along_axis",
-    "where", "zeros",
-)  # fmt: skip
+    "abs",
+    "arange",
+    "array",
+    "array_equal",
+    "asarray",
+    "ascontiguousarray",
+    "concatenate",
+    "cos",
+    "dot",
+    "empty",
+    "fromfile",
+    "full",
+    "max",
+    "mean",
+    "memmap",
+    "minimum",
+    "pad",
+    "prod",
+    "roll",
+    "sort",
+    "stack",
+    "subtract",
+    "take",
+    "take_along_axis",
+    "where",
+    "zeros",
+)
 OWN = "steelyard_worker"
 # What the worker itself gives other values.
 CHANGING = {f"{OWN}.probes._found"}

@@ -85,9 +85,14 @@ def _communicate(work: Work) -> None:
 def _check_contract(work: Work) -> None:
     initial = work.initial()
     contract.check(
-        work.job, work.network, work.adapter, initial, lambda optimizer: work.build_trainer(initial, optimizer),
-        lambda: work.build_predictor(initial), work.events,
-    )  # fmt: skip
+        work.job,
+        work.network,
+        work.adapter,
+        initial,
+        lambda optimizer: work.build_trainer(initial, optimizer),
+        lambda: work.build_predictor(initial),
+        work.events,
+    )
 
 
 def _export(work: Work) -> None:
@@ -124,8 +129,11 @@ def _timed(work: Work, run: Callable[..., None]) -> None:
         built = _stepped(work, run)
     finally:  # a process that ran out of memory says how much it used until then
         work.events.write(
-            "memory", peak_resident_bytes=peaks.resident_bytes, peak_device_bytes=peaks.device_bytes, phases=peaks.records()
-        )  # fmt: skip
+            "memory",
+            peak_resident_bytes=peaks.resident_bytes,
+            peak_device_bytes=peaks.device_bytes,
+            phases=peaks.records(),
+        )
     work.kept.check(END)
     if work.job.compared:
         exchange.compare(work.job, built, work.events)
@@ -142,6 +150,14 @@ def _stepped(work: Work, run: Callable[..., None]) -> Any:
 
 
 RUNS: dict[str, Callable[[Work], None]] = {
-    MEASURE: _measure, PROBE: _measure, SEARCH: _measure, CERTIFY: _certify, RULE: _check_rule, CONTRACT: _check_contract,
-    EXPORT: _export, PROFILE: _profile, GRAPH: _count, COMMUNICATION: _communicate,
-}  # fmt: skip
+    MEASURE: _measure,
+    PROBE: _measure,
+    SEARCH: _measure,
+    CERTIFY: _certify,
+    RULE: _check_rule,
+    CONTRACT: _check_contract,
+    EXPORT: _export,
+    PROFILE: _profile,
+    GRAPH: _count,
+    COMMUNICATION: _communicate,
+}

@@ -59,14 +59,18 @@ def run_with(runs: Path, weights: Path, data: Data, rates: str = "") -> Path:
 
 def test_inputs_that_no_run_names_are_removed(folder: Path, tmp_path: Path) -> None:
     kept = [
-        entry(folder / "weights" / KEYS[0]), entry(folder / "data" / "synthetic" / KEYS[1]),
-        entry(folder / "data" / "prepared" / f"digits-{KEYS[2]}"), entry(folder / "data" / "orders" / KEYS[3]),
+        entry(folder / "weights" / KEYS[0]),
+        entry(folder / "data" / "synthetic" / KEYS[1]),
+        entry(folder / "data" / "prepared" / f"digits-{KEYS[2]}"),
+        entry(folder / "data" / "orders" / KEYS[3]),
         entry(folder / "data" / "rates" / KEYS[4]),
-    ]  # fmt: skip
+    ]
     unused = [
-        entry(folder / "weights" / KEYS[4]), entry(folder / "data" / "prepared" / f"digits-{KEYS[5]}"),
-        entry(folder / "weights" / f"{KEYS[0]}.partial"), entry(folder / "data" / "rates" / KEYS[5]),
-    ]  # fmt: skip
+        entry(folder / "weights" / KEYS[4]),
+        entry(folder / "data" / "prepared" / f"digits-{KEYS[5]}"),
+        entry(folder / "weights" / f"{KEYS[0]}.partial"),
+        entry(folder / "data" / "rates" / KEYS[5]),
+    ]
     run_with(tmp_path / "runs", kept[0], Data(*map(str, kept[1:4])), str(kept[4]))
     removed = cache.prune(tmp_path / "runs")
     assert {each.path for each in removed} == set(unused)
@@ -155,7 +159,7 @@ def test_a_damaged_job_is_no_obstacle(folder: Path, tmp_path: Path) -> None:
 
 def test_checks_of_update_rules_are_kept_unless_their_version_is_another(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:  # fmt: skip
+) -> None:
     path = folder / "certificates" / "rules" / f"{KEYS[0]}.json"
     rule_checks.save(rule_checks.RuleCheck(KEYS[0], True, "", 200, 0.5, method.VERSION))
     assert cache.prune(tmp_path / "runs") == []

@@ -26,12 +26,40 @@ PAGE = Path(__file__).parents[2] / "docs" / "workloads.md"
 def certificate(workload: workloads.Workload, framework: str, preset: str) -> Certificate:
     """A passed certificate for the files as they are."""
     return Certificate(
-        key=f"{workload.name}-{framework}-{preset}", passed=True, sentence="", framework=framework, version="1",
-        workload=workload.name, preset=preset, settings={}, optimizer={}, declared="", references=(), agreement=None,
-        float64_error=None, worst="", worst_units=0.0, limit=200.0, first="", stage="", tensors=1, trainable_scalars=1,
-        resolution={}, losses=(), loss_limits=(), outputs={}, output_limits={}, task="training", strategy="single", steps=5, method=1, inputs="", specification="",
-        implementation=implementation_of(framework, workload.folder, workload.name), created="",
-    )  # fmt: skip
+        key=f"{workload.name}-{framework}-{preset}",
+        passed=True,
+        sentence="",
+        framework=framework,
+        version="1",
+        workload=workload.name,
+        preset=preset,
+        settings={},
+        optimizer={},
+        declared="",
+        references=(),
+        agreement=None,
+        float64_error=None,
+        worst="",
+        worst_units=0.0,
+        limit=200.0,
+        first="",
+        stage="",
+        tensors=1,
+        trainable_scalars=1,
+        resolution={},
+        losses=(),
+        loss_limits=(),
+        outputs={},
+        output_limits={},
+        task="training",
+        strategy="single",
+        steps=5,
+        method=1,
+        inputs="",
+        specification="",
+        implementation=implementation_of(framework, workload.folder, workload.name),
+        created="",
+    )
 
 
 def test_only_certificates_of_the_current_files_count() -> None:

@@ -101,37 +101,117 @@ def test_the_specification_that_these_tests_modify_is_valid(tmp_path: Path) -> N
         ("momentum = 0.9", "epsilon = -1e-8", 12, "'epsilon' must be at least 0, but it is -1e-08."),
         ("momentum = 0.9", "weight_decay = -0.1", 12, "'weight_decay' must be at least 0, but it is -0.1."),
         ("momentum = 0.9", "clip = -1", 12, "'clip' must be at least 0, but it is -1."),
-        ("momentum = 0.9", "momentun = 0.9", 12, "[optimizers.sgd] has an unknown key 'momentun'. Did you mean 'momentum'?"),
+        (
+            "momentum = 0.9",
+            "momentun = 0.9",
+            12,
+            "[optimizers.sgd] has an unknown key 'momentun'. Did you mean 'momentum'?",
+        ),
         ("momentum = 0.9", "nesterov = 1", 12, "'nesterov' must be true or false, but it is 1."),
         ("momentum = 0.9", "decay = 'head'", 12, "'decay' must be a list of strings, but it is 'head'."),
         ("momentum = 0.9", "decay = [1]", 12, "'decay' must be a list of strings, but it is 1."),
-        ("momentum = 0.9", "beta1 = 0.9", 12, "'beta1' has no effect in [optimizers.sgd]: sgd does not use it. Remove it."),
-        ("momentum = 0.9", "epsilon = 1e-8", 12, "'epsilon' has no effect in [optimizers.sgd]: sgd does not use it. Remove it."),
-        ('name = "sgd"\n', 'name = "adam"\n', 12, "'momentum' has no effect in [optimizers.sgd]: adam does not use it. Remove it."),
-        ('name = "sgd"\n', 'name = "lamb"\nnesterov = false\n', 11, "'nesterov' has no effect in [optimizers.sgd]: lamb does not"),
-        ("momentum = 0.9", "nesterov = true", 12, "'nesterov' has no effect in [optimizers.sgd]: there is no momentum."),
-        ("momentum = 0.9", "weight_decay = 0.01", 12, "'weight_decay' has no effect in [optimizers.sgd]: nothing decays. Set"),
-        ("momentum = 0.9", 'decay = ["dense"]', 12, "'decay' has no effect in [optimizers.sgd]: there is no weight decay. Set"),
-        ('optimizer = "sgd"', 'optimizer = "sdg"', 16, "[presets.small] names an unknown optimizer 'sdg'. Did you mean 'sgd'?"),
+        (
+            "momentum = 0.9",
+            "beta1 = 0.9",
+            12,
+            "'beta1' has no effect in [optimizers.sgd]: sgd does not use it. Remove it.",
+        ),
+        (
+            "momentum = 0.9",
+            "epsilon = 1e-8",
+            12,
+            "'epsilon' has no effect in [optimizers.sgd]: sgd does not use it. Remove it.",
+        ),
+        (
+            'name = "sgd"\n',
+            'name = "adam"\n',
+            12,
+            "'momentum' has no effect in [optimizers.sgd]: adam does not use it. Remove it.",
+        ),
+        (
+            'name = "sgd"\n',
+            'name = "lamb"\nnesterov = false\n',
+            11,
+            "'nesterov' has no effect in [optimizers.sgd]: lamb does not",
+        ),
+        (
+            "momentum = 0.9",
+            "nesterov = true",
+            12,
+            "'nesterov' has no effect in [optimizers.sgd]: there is no momentum.",
+        ),
+        (
+            "momentum = 0.9",
+            "weight_decay = 0.01",
+            12,
+            "'weight_decay' has no effect in [optimizers.sgd]: nothing decays. Set",
+        ),
+        (
+            "momentum = 0.9",
+            'decay = ["dense"]',
+            12,
+            "'decay' has no effect in [optimizers.sgd]: there is no weight decay. Set",
+        ),
+        (
+            'optimizer = "sgd"',
+            'optimizer = "sdg"',
+            16,
+            "[presets.small] names an unknown optimizer 'sdg'. Did you mean 'sgd'?",
+        ),
         ('optimizer = "sgd"', "optimizer = 1", 16, "'optimizer' must be a string, but it is 1."),
-        ('optimizer = "sgd"', 'optimizer = "sgd"\nlearning_rate = "x"', 17, "'learning_rate' must be a number, but it is 'x'."),
-        ('optimizer = "sgd"', 'optimizer = "sgd"\nlearning_rate = 0', 17, "'learning_rate' must be above 0, but it is 0."),
+        (
+            'optimizer = "sgd"',
+            'optimizer = "sgd"\nlearning_rate = "x"',
+            17,
+            "'learning_rate' must be a number, but it is 'x'.",
+        ),
+        (
+            'optimizer = "sgd"',
+            'optimizer = "sgd"\nlearning_rate = 0',
+            17,
+            "'learning_rate' must be above 0, but it is 0.",
+        ),
         ("features = 8", "features = inf", 18, "'features' must be a finite number, but it is inf."),
-        ("features = 8", "features = 9_223_372_036_854_775_808", 18, "'features' is too large. It must be from -9,223,372,036,854"),
+        (
+            "features = 8",
+            "features = 9_223_372_036_854_775_808",
+            18,
+            "'features' is too large. It must be from -9,223,372,036,854",
+        ),
         ("features = 8", "features = 0x1" + 5000 * "0", 18, "'features' is too large."),
         ('name = "digits"', 'name = "digits"\nmean = [0.5, nan]', 23, "'mean' must be a finite number, but it is nan."),
-        ('name = "digits"', "name = 'synthetic'", 21, "is synthetic and needs 'samples', the number of training samples, at least 1."),
-        ('name = "digits"', "name = 'synthetic'\nsamples = -5", 23, "needs 'samples', the number of training samples, at least 1."),
-        ('name = "digits"', "name = 'synthetic'\nsamples = true", 23, "needs 'samples', the number of training samples, at least 1."),
+        (
+            'name = "digits"',
+            "name = 'synthetic'",
+            21,
+            "is synthetic and needs 'samples', the number of training samples, at least 1.",
+        ),
+        (
+            'name = "digits"',
+            "name = 'synthetic'\nsamples = -5",
+            23,
+            "needs 'samples', the number of training samples, at least 1.",
+        ),
+        (
+            'name = "digits"',
+            "name = 'synthetic'\nsamples = true",
+            23,
+            "needs 'samples', the number of training samples, at least 1.",
+        ),
         ('optimizer = "sgd"', 'optimizer = "sgd"\nspeed = 3', 17, "[presets.small] has an unknown key 'speed'."),
         ("batch = 16", "batch = 0", 20, "[presets.small.sizes] needs 'batch', a whole number of at least 1."),
         ("batch = 16", "batch = true", 20, "[presets.small.sizes] needs 'batch', a whole number of at least 1."),
         ("batch = 16", "", 17, "[presets.small.sizes] needs 'batch', a whole number of at least 1."),
         ('name = "digits"', "name = 3", 22, "[presets.small.data] needs 'name', the name of a data set."),
         ('name = "digits"', "limit = 3", 21, "[presets.small.data] needs 'name', the name of a data set."),
-        ('[presets.small.data]\nname = "digits"', '[unsupported]\nfake = 3', 22, "'fake' must be a string, but it is 3."),
+        (
+            '[presets.small.data]\nname = "digits"',
+            "[unsupported]\nfake = 3",
+            22,
+            "'fake' must be a string, but it is 3.",
+        ),
     ],
-)  # fmt: skip
+)
 def test_an_error_in_a_workload_is_reported_with_file_line_and_key(
     old: str, new: str, line: int, message: str, tmp_path: Path
 ) -> None:
@@ -150,11 +230,14 @@ def test_an_error_in_a_workload_is_reported_with_file_line_and_key(
         (HEAD + "optimizers = 3\n[presets]\n", "'optimizers' must be a table of tables, but it is 3."),
         (HEAD + "presets = 'x'\n[optimizers.a]\n", "'presets' must be a table of tables"),
         (WITHOUT_PRESETS + "[presets]\nsmall = 3\n", "'small' must be a table, but it is 3."),
-        (WITHOUT_PRESETS + "[presets.a]\nsummary = ''\noptimizer = 'sgd'\nsizes = 3\n", "'sizes' must be a table, but it is 3."),
+        (
+            WITHOUT_PRESETS + "[presets.a]\nsummary = ''\noptimizer = 'sgd'\nsizes = 3\n",
+            "'sizes' must be a table, but it is 3.",
+        ),
         (HEAD + "[optimizers]\nsgd = 'x'\n[presets]\n", "is empty"),
         (SPEC.replace("[presets.small.data]", "[presets.small]"), "not valid TOML"),
     ],
-)  # fmt: skip
+)
 def test_missing_or_misplaced_tables_are_reported(text: str, message: str, tmp_path: Path) -> None:
     found = _error_message(tmp_path / "spec.toml", text, workloads.parse)
     assert message in found
@@ -171,14 +254,22 @@ def test_a_binary_file_is_rejected(tmp_path: Path) -> None:
     ("spec", "network", "message"),
     [
         (("features = 8\n", ""), None, "spec.toml, line 17: [presets.small.sizes] lacks the key 'features'. Add it."),
-        (("features = 8", "features = 'many'"), None, "line 17: [presets.small.sizes] gives 'head.weight' the shape (3, 'many')"),
+        (
+            ("features = 8", "features = 'many'"),
+            None,
+            "line 17: [presets.small.sizes] gives 'head.weight' the shape (3, 'many')",
+        ),
         (("features = 8", "features = 0"), None, "line 17: [presets.small.sizes] gives 'head.weight' the shape (3, 0)"),
         (("features = 8", "features = {}"), None, "network.py failed for [presets.small.sizes]: TypeError"),
-        (None, "def describe(sizes):\n    return 1 / 0\n", "network.py failed for [presets.small.sizes]: ZeroDivisionError"),
+        (
+            None,
+            "def describe(sizes):\n    return 1 / 0\n",
+            "network.py failed for [presets.small.sizes]: ZeroDivisionError",
+        ),
         (None, "def describe(sizes:\n", "network.py failed for [presets.small.sizes]: SyntaxError"),
         (None, "", "network.py failed for [presets.small.sizes]: AttributeError"),
     ],
-)  # fmt: skip
+)
 def test_an_error_in_the_description_of_a_network_is_reported(
     spec: tuple[str, str] | None, network: str | None, message: str, tmp_path: Path
 ) -> None:
@@ -218,12 +309,21 @@ def test_a_folder_without_workloads_is_rejected(tmp_path: Path) -> None:
     [
         ("version = 1", "version = '1'", 4, "'version' must be a whole number, but it is '1'."),
         ("version = 1", "version = true", 4, "'version' must be a whole number, but it is True."),
-        ('workloads = ["line:small"]', "workloads = 'line'", 7, "'workloads' must be a list of strings, but it is 'line'."),
+        (
+            'workloads = ["line:small"]',
+            "workloads = 'line'",
+            7,
+            "'workloads' must be a list of strings, but it is 'line'.",
+        ),
         ('workloads = ["line:small"]', "workloads = [1]", 7, "'workloads' must be a list of strings, but it is 1."),
         ('workloads = ["line:small"]', "workloads = []", 7, "'workloads' is empty"),
         ('workloads = ["line:small"]', "", 6, "table 1 of [[cells]] lacks the key 'workloads'. Add it."),
-        ("train_steps = 10", "train_stesp = 10", 9,
-         "table 1 of [[cells]] has an unknown key 'train_stesp'. Did you mean 'train_steps'?"),
+        (
+            "train_steps = 10",
+            "train_stesp = 10",
+            9,
+            "table 1 of [[cells]] has an unknown key 'train_stesp'. Did you mean 'train_steps'?",
+        ),
         ("train_steps = 10", "train_steps = 1.5", 9, "'train_steps' must be a whole number, but it is 1.5."),
         ("batches = [8, 16]", "batches = [8, 16.5]", 13, "'batches' must be a list of whole numbers, but it is 16.5."),
         ("version = 1", "version = 0", 4, "'version' must be at least 1, but it is 0."),
@@ -231,19 +331,43 @@ def test_a_folder_without_workloads_is_rejected(tmp_path: Path) -> None:
         ("version = 1", "version = 1\nminutes = -1", 5, "'minutes' must be at least 0, but it is -1."),
         ("version = 1", "version = 1\nprofiles = -1", 5, "'profiles' must be from 0 to 20, but it is -1."),
         ("version = 1", "version = 1\nprofiles = 21", 5, "'profiles' must be from 0 to 20, but it is 21."),
-        ("version = 1", "version = 1\nthresholds = [0.9, inf]", 5, "'thresholds' must be a finite number, but it is inf."),
-        ("version = 1", "version = 1\n[sizes.quick]\nsummary = ''\nminutes = -5", 7, "'minutes' must be at least 0, but it is -5."),
-        ("version = 1", "version = 1\nsizes.quick = { summary = '', minutes = -5 }", 5, "'minutes' must be at least 0, but it is -5."),
+        (
+            "version = 1",
+            "version = 1\nthresholds = [0.9, inf]",
+            5,
+            "'thresholds' must be a finite number, but it is inf.",
+        ),
+        (
+            "version = 1",
+            "version = 1\n[sizes.quick]\nsummary = ''\nminutes = -5",
+            7,
+            "'minutes' must be at least 0, but it is -5.",
+        ),
+        (
+            "version = 1",
+            "version = 1\nsizes.quick = { summary = '', minutes = -5 }",
+            5,
+            "'minutes' must be at least 0, but it is -5.",
+        ),
         ("train_steps = 10", "train_steps = -5", 9, "'train_steps' must be from 0 to 1,000,000,000, but it is -5."),
         ("train_steps = 10", "evaluation_limit = -2", 9, "'evaluation_limit' must be at least 0, but it is -2."),
         ("batches = [8, 16]", "batches = [8, 0]", 13, "'batches' must be from 1 to 10,000,000, but one is 0."),
-        ("batches = [8, 16]", "threads = [1, -3]", 13,
-         "'threads' must be from 0 to 4096 (0: each framework's own default), but one is -3."),
+        (
+            "batches = [8, 16]",
+            "threads = [1, -3]",
+            13,
+            "'threads' must be from 0 to 4096 (0: each framework's own default), but one is -3.",
+        ),
         ("batches = [8, 16]", "loader_workers = [-1]", 13, "'loader_workers' must be from 0 to 1024, but one is -1."),
-        ("batches = [8, 16]", "seeds = [4294967296]", 13, "'seeds' must be from 0 to 4,294,967,295, but one is 4294967296."),
+        (
+            "batches = [8, 16]",
+            "seeds = [4294967296]",
+            13,
+            "'seeds' must be from 0 to 4,294,967,295, but one is 4294967296.",
+        ),
         ("batches = [8, 16]", "sizes = ['Q']", 13, "'sizes' names 'Q', which is no size of this study."),
     ],
-)  # fmt: skip
+)
 def test_an_error_in_a_study_is_reported_with_file_line_and_key(
     old: str, new: str, line: int, message: str, tmp_path: Path
 ) -> None:
@@ -281,13 +405,20 @@ def test_the_line_of_a_key_is_found_in_its_own_table(tmp_path: Path) -> None:
     assert settings_files.line_of(path, "f", "list[1]") == 2
 
 
-@pytest.mark.parametrize(("old", "new", "message"), [
-    ('title = "Fake"', 'titel = "Fake"', "has an unknown key 'titel'. Did you mean 'title'?"),
-    ('import = "numpy"\n', "", "lacks the key 'import'. Add it."),
-    ("reference = 1", "reference = -1", "'reference' must be at least 0, but it is -1."),
-    ("[devices]", "[start_seconds]\nscripted = 0\n[devices]", "line 14: 'scripted' must be above 0, but it is 0."),
-    ("[knobs.fault]", "[knobs.mine]\ndefault = nan\n[knobs.fault]", "'default' must be a finite number, but it is nan."),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('title = "Fake"', 'titel = "Fake"', "has an unknown key 'titel'. Did you mean 'title'?"),
+        ('import = "numpy"\n', "", "lacks the key 'import'. Add it."),
+        ("reference = 1", "reference = -1", "'reference' must be at least 0, but it is -1."),
+        ("[devices]", "[start_seconds]\nscripted = 0\n[devices]", "line 14: 'scripted' must be above 0, but it is 0."),
+        (
+            "[knobs.fault]",
+            "[knobs.mine]\ndefault = nan\n[knobs.fault]",
+            "'default' must be a finite number, but it is nan.",
+        ),
+    ],
+)
 def test_a_wrong_key_or_number_of_a_framework_is_reported(old: str, new: str, message: str, tmp_path: Path) -> None:
     text = (frameworks.WORKER / "frameworks" / "fake" / "framework.toml").read_text()
     (tmp_path / "framework.toml").write_text(_with(text, old, new))

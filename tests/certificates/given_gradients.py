@@ -22,14 +22,20 @@ if TYPE_CHECKING:
 SINGLE = np.float32
 # Mistakes, each from its step on, counted from 1.
 STOPPED_CORRECTION, STOPPED_RATE, DECAY_OUTSIDE, FORGOTTEN, EPSILON, LARGEST_MOMENT, FROZEN, UNDEFINED = (
-    "bias correction stops at step 5", "learning rate stands still after step 5", "decay left out of the velocity",
-    "momentum reset at step 50", "epsilon changed from step 11 on", "AMSGrad", "decay of a frozen tensor", "not a number",
-)  # fmt: skip
+    "bias correction stops at step 5",
+    "learning rate stands still after step 5",
+    "decay left out of the velocity",
+    "momentum reset at step 50",
+    "epsilon changed from step 11 on",
+    "AMSGrad",
+    "decay of a frozen tensor",
+    "not a number",
+)
 
 
 def train(
     rule: Optimizer, weights: Mapping[str, Array], given: Mapping[str, Array], rates: Any, mistake: str
-) -> dict[str, list[Array]]:  # fmt: skip
+) -> dict[str, list[Array]]:
     """Return every tensor before the first step and after each; everything is computed in float32."""
     p = {name: array.copy() for name, array in weights.items()}
     m = {name: np.zeros_like(array) for name, array in p.items()}
@@ -80,7 +86,7 @@ def train(
 
 def dump(
     rule: Optimizer, weights: Mapping[str, Array], given: Mapping[str, Array], rates: Any = None, mistake: str = ""
-) -> dict[str, Array]:  # fmt: skip
+) -> dict[str, Array]:
     """Return what `steelyard_worker.rules.dump` saves."""
     stronger, factor = rules.strong(rule)
     scaled = None if rates is None else np.asarray(rates) * SINGLE(factor)

@@ -79,10 +79,21 @@ def _edits(raw: dict[str, Any]) -> tuple[tuple[str, str, str], ...]:
 def mutant_of(raw: dict[str, Any]) -> Mutant:
     """Return the mutant of a table of a TOML file."""
     return Mutant(
-        raw["name"], raw["workload"], raw["preset"], raw["framework"], _edits(raw), raw["names"], raw.get("optimizer"),
-        raw.get("knobs", {}), raw.get("seed", subjects.SEED), raw.get("escalated", False), raw.get("batch", 0),
-        raw.get("task", TRAINING), raw.get("inner", ""), raw.get("slow", False),
-    )  # fmt: skip
+        raw["name"],
+        raw["workload"],
+        raw["preset"],
+        raw["framework"],
+        _edits(raw),
+        raw["names"],
+        raw.get("optimizer"),
+        raw.get("knobs", {}),
+        raw.get("seed", subjects.SEED),
+        raw.get("escalated", False),
+        raw.get("batch", 0),
+        raw.get("task", TRAINING),
+        raw.get("inner", ""),
+        raw.get("slow", False),
+    )
 
 
 def copy_worker(folder: Path) -> Path:
@@ -114,9 +125,14 @@ class Server:
         self._log = folder / f"{framework}.log"
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
-                [str(python), "-I", str(FORK_SERVER), framework], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                stderr=log, env=environ, cwd=folder, text=True,
-            )  # fmt: skip
+                [str(python), "-I", str(FORK_SERVER), framework],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                env=environ,
+                cwd=folder,
+                text=True,
+            )
 
     def run(self, job: Job, worker: Path = frameworks.WORKER) -> None:
         """Run one job and wait for it; its results are in its folder, as after `launch.launch`."""
@@ -149,9 +165,15 @@ class Bench:
     def submit(self, mutant: Mutant) -> None:
         folder = self._folder / str(len(self.certificates))
         found = subjects.candidate(
-            mutant.framework, mutant.workload, mutant.preset, folder, mutant.optimizer, seed=mutant.seed,
-            batch=mutant.batch, task=mutant.task,
-        )  # fmt: skip
+            mutant.framework,
+            mutant.workload,
+            mutant.preset,
+            folder,
+            mutant.optimizer,
+            seed=mutant.seed,
+            batch=mutant.batch,
+            task=mutant.task,
+        )
         settings = replace(found.job.case.settings, knobs=found.job.case.settings.knobs | mutant.knobs)
         job = replace(found.job, case=replace(found.job.case, settings=settings))
         found = replace(found, job=job, has_float64="float64" in frameworks.framework(mutant.framework).precisions)
@@ -212,7 +234,7 @@ class Bench:
 
 def running(
     module: str, request: pytest.FixtureRequest, folder: Path, interpreter: Callable[[str], Path]
-) -> Iterator[Bench]:  # fmt: skip
+) -> Iterator[Bench]:
     """Yield a bench that runs the mutants of all chosen tests of a module, and close it."""
     chosen = [
         item.callspec.params["mutant"]

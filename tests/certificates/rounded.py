@@ -74,10 +74,14 @@ def edits(framework: str, layer: str, precision: str) -> tuple[tuple[str, str, s
         return (
             (file, "@dataclass(frozen=True)\nclass Choices:", _JAX.format(lost=lost)),
             (file, found, f"{found} if not name.startswith({layer + '.'!r}) else rounded(self.weights[name])"),
-            (file, "y = convolution.convolve(self.choices.convolution, x,", f"y = convolution.convolve(self.choices.convolution, {inside},"),
+            (
+                file,
+                "y = convolution.convolve(self.choices.convolution, x,",
+                f"y = convolution.convolve(self.choices.convolution, {inside},",
+            ),
             (file, 'return x @ self.weight(f"{name}.weight")', f'return {inside} @ self.weight(f"{{name}}.weight")'),
             (file, "self.choices.recurrence.run(cell, x,", f"self.choices.recurrence.run(cell, {inside},"),
-        )  # fmt: skip
+        )
     folder, change = "frameworks/tensorflow", f"if self._layer == {layer!r}"
     kernel = 'self._weight = variables.new(f"{name}.weight", *pair(kernel), channels, out)'
     convolved = "y = convolve(self._formulation, x, self._weight, self._stride, self._padding)"
@@ -86,10 +90,22 @@ def edits(framework: str, layer: str, precision: str) -> tuple[tuple[str, str, s
     read = "w_ih, w_hh, b = self._w_ih.value(), self._w_hh.value(), self._b.value()"
     convolution, lstm = "Convolution with symmetric zero", "One direction of one layer with zero"
     return (
-        (f"{folder}/layers.py", f'\nclass Convolution:\n    """{convolution}', _TENSORFLOW.format(lost=lost, name="Convolution", doc=convolution)),
+        (
+            f"{folder}/layers.py",
+            f'\nclass Convolution:\n    """{convolution}',
+            _TENSORFLOW.format(lost=lost, name="Convolution", doc=convolution),
+        ),
         (f"{folder}/layers.py", kernel, f"{kernel}; self._layer = name"),
         (f"{folder}/layers.py", convolved, f"{by_rounded} {change} else {convolved.removeprefix('y = ')}"),
-        (f"{folder}/recurrent.py", f'\nclass Lstm:\n    """{lstm}', _TENSORFLOW.format(lost=lost, name="Lstm", doc=lstm)),
+        (
+            f"{folder}/recurrent.py",
+            f'\nclass Lstm:\n    """{lstm}',
+            _TENSORFLOW.format(lost=lost, name="Lstm", doc=lstm),
+        ),
         (f"{folder}/recurrent.py", own, f"{own}; self._layer = name"),
-        (f"{folder}/recurrent.py", read, f"{read}\n        x, w_ih, w_hh = map(rounded, (x, w_ih, w_hh)) {change} else (x, w_ih, w_hh)"),
-    )  # fmt: skip
+        (
+            f"{folder}/recurrent.py",
+            read,
+            f"{read}\n        x, w_ih, w_hh = map(rounded, (x, w_ih, w_hh)) {change} else (x, w_ih, w_hh)",
+        ),
+    )

@@ -95,8 +95,13 @@ class Convolution:
 def edits(framework: str, kind: str, precision: str, batch: int, which: str) -> tuple[tuple[str, str, str], ...]:
     """Return (file in the worker, text, replacement)."""
     convolutions = kind == "convolutions"
-    filled = {"lost": LOST[precision], "batch": batch, "convolutions": convolutions,
-              "forward": which != "backward", "backward": which != "forward"}  # fmt: skip
+    filled = {
+        "lost": LOST[precision],
+        "batch": batch,
+        "convolutions": convolutions,
+        "forward": which != "backward",
+        "backward": which != "forward",
+    }
     if framework == "pytorch":
         file, loaded = "frameworks/pytorch/predictor.py", "load(self._named, network, weights)\n"
         return (
@@ -106,18 +111,25 @@ def edits(framework: str, kind: str, precision: str, batch: int, which: str) -> 
     if framework == "jax":
         file = "frameworks/jax/layers.py"
         product = (
-            ('y = convolution.convolve(self.choices.convolution, x, self.weight(f"{name}.weight"), stride, padding)',
-             'y = by_size(lambda x, w: convolution.convolve(self.choices.convolution, x, w, stride, padding), x, self.weight(f"{name}.weight"))')
+            (
+                'y = convolution.convolve(self.choices.convolution, x, self.weight(f"{name}.weight"), stride, padding)',
+                'y = by_size(lambda x, w: convolution.convolve(self.choices.convolution, x, w, stride, padding), x, self.weight(f"{name}.weight"))',
+            )
             if convolutions
-            else ('return x @ self.weight(f"{name}.weight")', 'return by_size(jnp.matmul, x, self.weight(f"{name}.weight"))')
-        )  # fmt: skip
+            else (
+                'return x @ self.weight(f"{name}.weight")',
+                'return by_size(jnp.matmul, x, self.weight(f"{name}.weight"))',
+            )
+        )
         return (file, "@dataclass(frozen=True)\nclass Choices:", _JAX.format(**filled)), (file, *product)
     file = "frameworks/tensorflow/layers.py"
     product = (
-        ("y = convolve(self._formulation, x, self._weight, self._stride, self._padding)",
-         "y = by_size(lambda x, w: convolve(self._formulation, x, w, self._stride, self._padding), x, self._weight)")
+        (
+            "y = convolve(self._formulation, x, self._weight, self._stride, self._padding)",
+            "y = by_size(lambda x, w: convolve(self._formulation, x, w, self._stride, self._padding), x, self._weight)",
+        )
         if convolutions
         else ("return tf.matmul(x, self._weight)", "return by_size(tf.matmul, x, self._weight)")
-    )  # fmt: skip
+    )
     beginning = '\nclass Convolution:\n    """Convolution with symmetric zero'
     return (file, beginning, _TENSORFLOW.format(**filled)), (file, *product)

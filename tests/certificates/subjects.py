@@ -25,9 +25,16 @@ STEPS = 5
 
 
 def candidate(
-    framework: str, workload: str, preset: str, folder: Path, rule: dict[str, Any] | None = None, mode: str = "",
-    seed: int = SEED, batch: int = 0, task: str = TRAINING,
-) -> Candidate:  # fmt: skip
+    framework: str,
+    workload: str,
+    preset: str,
+    folder: Path,
+    rule: dict[str, Any] | None = None,
+    mode: str = "",
+    seed: int = SEED,
+    batch: int = 0,
+    task: str = TRAINING,
+) -> Candidate:
     """Return a candidate whose job writes below `folder`; weights and data depend only on workload, preset, batch, task and seed."""
     known, driver = workloads.find()[workload], frameworks.framework(framework)
     chosen = known.preset(preset)
@@ -39,18 +46,29 @@ def candidate(
         optimizer, parameters = NO_OPTIMIZER, weights.as_if_trained(parameters)
     initial = weights.initialise(parameters, seed)
     case = Case(
-        workload=workload, preset=preset, sizes=chosen.sizes, specification=known.specification(chosen), data={},
-        optimizer=optimizer, framework=framework, seed=seed, task=task,
+        workload=workload,
+        preset=preset,
+        sizes=chosen.sizes,
+        specification=known.specification(chosen),
+        data={},
+        optimizer=optimizer,
+        framework=framework,
+        seed=seed,
+        task=task,
         settings=driver.complete(Settings(mode or driver.default_mode, threads=1)),
-    )  # fmt: skip
+    )
     job = Job(
-        kind="certify", case=case, workload_folder=str(known.folder), weights=str(initial),
+        kind="certify",
+        case=case,
+        workload_folder=str(known.folder),
+        weights=str(initial),
         data=replace(
             _data(network, case.batch, initial.with_name(f"{initial.name}-data{batch or ''}"), seed),
             adversarial=str(synthesise_adversarial(network, case.batch, seed, case.specification)),
         ),
-        folder=str(folder / "candidate"), rates=rates.write_certificate(optimizer, STEPS, STEPS),
-    )  # fmt: skip
+        folder=str(folder / "candidate"),
+        rates=rates.write_certificate(optimizer, STEPS, STEPS),
+    )
     return Candidate(
         job,
         network,

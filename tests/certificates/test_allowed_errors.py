@@ -214,10 +214,16 @@ def test_the_longest_sum_runs_over_samples_and_positions() -> None:
     assert longest_sum(NETWORK, 64) == 64 * 8 * 8
 
 
-@pytest.mark.parametrize(("kind", "shape", "terms"), [
-    ("dense", (3, 700), 700), ("dense", (900, 2), 900), ("conv", (4, 90, 3, 3), 810), ("bias", (800,), 800),
-    ("embedding", (5000, 700), 64),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("kind", "shape", "terms"),
+    [
+        ("dense", (3, 700), 700),
+        ("dense", (900, 2), 900),
+        ("conv", (4, 90, 3, 3), 810),
+        ("bias", (800,), 800),
+        ("embedding", (5000, 700), 64),
+    ],
+)
 def test_a_sum_over_a_parameters_columns_or_rows_may_be_the_longest(
     kind: str, shape: tuple[int, ...], terms: int
 ) -> None:

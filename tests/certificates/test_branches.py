@@ -42,9 +42,13 @@ def recorded(environment: Callable[[str], Path], tmp_path_factory: pytest.TempPa
         jobs[name] = plan.reference_tasks[0].job
     done = subprocess.run(
         [str(python), "-I", str(RECORDER), str(frameworks.WORKER)],
-        input="".join(protocol.to_line(job) + "\n" for job in jobs.values()), capture_output=True, text=True,
-        env=clean_environ(python), check=False, timeout=600,
-    )  # fmt: skip
+        input="".join(protocol.to_line(job) + "\n" for job in jobs.values()),
+        capture_output=True,
+        text=True,
+        env=clean_environ(python),
+        check=False,
+        timeout=600,
+    )
     lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
     assert len(lines) == len(jobs), done.stderr[-2000:]
     return dict(zip(jobs, map(json.loads, lines), strict=True))

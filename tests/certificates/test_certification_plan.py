@@ -171,11 +171,20 @@ def test_the_key_depends_on_the_content_of_the_adversarial_batch(candidate: Cand
 @pytest.mark.parametrize(
     "part",
     [
-        "certify.py", "batches.py", "network.py", "protocol.py", "tensors.py", "trial.py", "frameworks/base.py", "frameworks/mxnet/adapter.py",
-        "frameworks/mxnet/optimizers.py", "workloads/lstm-imdb/mxnet.py", "workloads/lstm-imdb/network.py",
+        "certify.py",
+        "batches.py",
+        "network.py",
+        "protocol.py",
+        "tensors.py",
+        "trial.py",
+        "frameworks/base.py",
+        "frameworks/mxnet/adapter.py",
+        "frameworks/mxnet/optimizers.py",
+        "workloads/lstm-imdb/mxnet.py",
+        "workloads/lstm-imdb/network.py",
         "workloads/lstm-imdb/helpers/gates.py",
     ],
-)  # fmt: skip
+)
 def test_the_hash_of_an_implementation_depends_on_every_file_it_uses(
     part: str, candidate: Candidate, tmp_path: Path
 ) -> None:

@@ -65,15 +65,33 @@ ALLOWED = "from steelyard_worker.frameworks.mindspore import onednn; onednn._lib
 AFTER, END = "after the network was built", "at the end"
 CHANGES = [
     ("pytorch", FIRST_PASS, MEDIUM, "matmul_precision was 'highest' and is 'medium'", END),
-    ("pytorch", BUILT, "torch.backends.mkldnn.conv.fp32_precision = 'tf32'", "onednn_conv_precision was 'none' and is 'tf32'", AFTER),
-    ("pytorch", FIRST_PASS, "torch.backends.fp32_precision = 'bf16'", "matmul_precision was 'highest' and is 'set in two ways'", END),
+    (
+        "pytorch",
+        BUILT,
+        "torch.backends.mkldnn.conv.fp32_precision = 'tf32'",
+        "onednn_conv_precision was 'none' and is 'tf32'",
+        AFTER,
+    ),
+    (
+        "pytorch",
+        FIRST_PASS,
+        "torch.backends.fp32_precision = 'bf16'",
+        "matmul_precision was 'highest' and is 'set in two ways'",
+        END,
+    ),
     ("pytorch", FIRST_PASS, "torch.set_num_threads(2)", "threads was 1 and is 2", END),
     ("tensorflow", IMPORTED, TF32, "tf32 was False and is True", AFTER),
-    ("tensorflow", FIRST_PASS, REWRITING, "mixed_precision was [] and is ['auto_mixed_precision_onednn_bfloat16']", END),
+    (
+        "tensorflow",
+        FIRST_PASS,
+        REWRITING,
+        "mixed_precision was [] and is ['auto_mixed_precision_onednn_bfloat16']",
+        END,
+    ),
     ("jax", TRACED, BFLOAT16, "matmul_precision was None and is 'bfloat16'", END),
     ("mindspore", BUILT, ALLOWED, "onednn_precision was 'strict' and is 'bf16'", AFTER),
     ("mxnet", IMPORTED, AMP, "mixed_precision was False and is True", AFTER),
-]  # fmt: skip
+]
 # Left to `make test-all`.
 FURTHER = [
     ("pytorch", IMPORTED, MEDIUM, "matmul_precision was 'highest' and is 'medium'", AFTER),
@@ -83,7 +101,7 @@ FURTHER = [
     ("tensorflow", BUILT, KERAS, "keras_policy was 'float32' and is 'mixed_bfloat16'", AFTER),
     ("jax", IMPORTED, BFLOAT16, "matmul_precision was None and is 'bfloat16'", AFTER),
     ("mindspore", BUILT, ONEDNN, VARIABLE, AFTER),
-]  # fmt: skip
+]
 FORWARD = {"pytorch": "forward", "tensorflow": "__call__"}
 
 

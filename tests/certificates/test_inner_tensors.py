@@ -57,12 +57,17 @@ def off(key: str, units: float) -> synthetic.Dump:
     return runs[0] | {key: runs[0][key] + synthetic.shift(runs[0][key], size, np.random.default_rng(1))}
 
 
-@pytest.mark.parametrize(("key", "named"), [
-    ("inner/embedding", "\"embedding\": relative error 3.9e-05."),
-    ("inner/readout", "\"readout\": relative error 3.9e-05; \"embedding\", before it, matches."),
-    ("adversarial/inner/embedding",
-     "\"embedding\" on the adversarial batch: relative error 3.9e-05; \"readout\", before it, matches."),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("key", "named"),
+    [
+        ("inner/embedding", '"embedding": relative error 3.9e-05.'),
+        ("inner/readout", '"readout": relative error 3.9e-05; "embedding", before it, matches.'),
+        (
+            "adversarial/inner/embedding",
+            '"embedding" on the adversarial batch: relative error 3.9e-05; "readout", before it, matches.',
+        ),
+    ],
+)
 def test_the_first_inner_tensor_that_differs_is_named_with_the_one_before_it(key: str, named: str) -> None:
     assert compared(saved(), off(key, 1.1 * LIMIT)) == f" The first inner tensor that differs is {named}"
     assert compared(saved(), off(key, 0.9 * LIMIT)) == ' All 2 inner tensors match, from "embedding" to "readout".'
@@ -140,9 +145,14 @@ def test_the_layers_of_a_rejected_inference_are_examined_and_not_those_of_an_exp
     assert inner.next_tasks(exported, pair) == ()
 
 
-@pytest.mark.parametrize(("definition", "small", "rejected_on"), [
-    (1e-4, 0.0, "float64"), (1e-12, 1e-4, "small4"), (1e-12, 0.0, "candidate"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("definition", "small", "rejected_on"),
+    [
+        (1e-4, 0.0, "float64"),
+        (1e-12, 1e-4, "small4"),
+        (1e-12, 0.0, "candidate"),
+    ],
+)
 def test_inner_tensors_are_those_of_the_runs_on_which_the_candidate_was_rejected(
     plan: CertificationPlan, definition: float, small: float, rejected_on: str
 ) -> None:

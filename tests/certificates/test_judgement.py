@@ -104,24 +104,43 @@ def test_the_first_of_several_errors_is_named_in_causal_order_that_of_gradients_
         assert found.first.key == first
 
 
-@pytest.mark.parametrize(("key", "label", "cause"), [
-    ("after0/head.bias", "\"head.bias\" before the first step", "the weights are loaded differently"),
-    ("after1/stem.bn.running_var", "\"stem.bn.running_var\" after 1 step", "the forward pass differs in this layer"),
-    ("output/logits", "the output \"logits\"", "the forward pass differs; compare every layer"),
-    ("evaluation/logits", "the output \"logits\" in inference before training", "the epsilon of a batch norm or layer norm"),
-    ("loss", "the loss", "the loss function differs"),
-    ("grad/head.weight", "the gradient of \"head.weight\"", "the backward pass goes wrong here"),
-    ("loss3", "the loss of step 3", "a trained tensor that network.py does not list"),
-    ("after2/stem.bn.running_var", "\"stem.bn.running_var\" after 2 steps", "the optimizer differs"),
-    ("after5/head.bias", "\"head.bias\" after 5 steps", "the optimizer differs"),
-    ("inference/logits", "the output \"logits\" in inference after training", "behaves differently in inference"),
-    ("adversarial/after0/head.bias", "\"head.bias\" before the first step on the adversarial batch", "weights are loaded differently"),
-    ("adversarial/loss1", "the loss on the adversarial batch", "Usual batches match"),
-    ("adversarial/after1/head.bias", "\"head.bias\" after 1 step on the adversarial batch", "Usual batches match"),
-    ("isolated/after0/head.bias", "\"head.bias\" before the first step with weights that isolate a layer", "weights are loaded differently"),
-    ("isolated/loss1", "the loss with weights that isolate a layer", "computes in a lower precision"),
-    ("isolated/after1/head.bias", "\"head.bias\" after 1 step with weights that isolate a layer", "computes in a lower precision"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("key", "label", "cause"),
+    [
+        ("after0/head.bias", '"head.bias" before the first step', "the weights are loaded differently"),
+        ("after1/stem.bn.running_var", '"stem.bn.running_var" after 1 step', "the forward pass differs in this layer"),
+        ("output/logits", 'the output "logits"', "the forward pass differs; compare every layer"),
+        (
+            "evaluation/logits",
+            'the output "logits" in inference before training',
+            "the epsilon of a batch norm or layer norm",
+        ),
+        ("loss", "the loss", "the loss function differs"),
+        ("grad/head.weight", 'the gradient of "head.weight"', "the backward pass goes wrong here"),
+        ("loss3", "the loss of step 3", "a trained tensor that network.py does not list"),
+        ("after2/stem.bn.running_var", '"stem.bn.running_var" after 2 steps', "the optimizer differs"),
+        ("after5/head.bias", '"head.bias" after 5 steps', "the optimizer differs"),
+        ("inference/logits", 'the output "logits" in inference after training', "behaves differently in inference"),
+        (
+            "adversarial/after0/head.bias",
+            '"head.bias" before the first step on the adversarial batch',
+            "weights are loaded differently",
+        ),
+        ("adversarial/loss1", "the loss on the adversarial batch", "Usual batches match"),
+        ("adversarial/after1/head.bias", '"head.bias" after 1 step on the adversarial batch', "Usual batches match"),
+        (
+            "isolated/after0/head.bias",
+            '"head.bias" before the first step with weights that isolate a layer',
+            "weights are loaded differently",
+        ),
+        ("isolated/loss1", "the loss with weights that isolate a layer", "computes in a lower precision"),
+        (
+            "isolated/after1/head.bias",
+            '"head.bias" after 1 step with weights that isolate a layer',
+            "computes in a lower precision",
+        ),
+    ],
+)
 def test_a_rejection_names_the_tensor_in_words_its_error_and_a_likely_cause(key: str, label: str, cause: str) -> None:
     runs, generator = dumps(), np.random.default_rng(0)
     found = judged(runs, runs[0] | {key: runs[0][key] + error_of(key, runs, 260 * LIMIT, generator)})

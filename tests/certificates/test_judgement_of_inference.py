@@ -21,8 +21,10 @@ def inference_dumps() -> list[synthetic.Dump]:
         "adversarial/inference1/logits",
     ]
     exact = {key: generator.standard_normal((4, 3)) for key in keys}
-    noisy = [{key: array * (1 + FLOAT32.noise * generator.standard_normal(array.shape)) for key, array in exact.items()}
-             for _ in range(2)]  # fmt: skip
+    noisy = [
+        {key: array * (1 + FLOAT32.noise * generator.standard_normal(array.shape)) for key, array in exact.items()}
+        for _ in range(2)
+    ]
     return [exact, *noisy]
 
 
@@ -32,15 +34,21 @@ ONE_LAYER = Network((Parameter("head.weight", (4, 3), "dense", "normal:1"),), (I
 def test_the_outputs_of_an_inference_are_compared_in_the_order_of_the_batches_and_the_adversarial_one_last() -> None:
     labels = [place.label for place in places(inference_dumps()[0], ONE_LAYER).values()]
     assert labels == [
-        "\"head.weight\" before the first step", "the output \"logits\" of batch 1", "the output \"logits\" of batch 2",
-        "the output \"logits\" of batch 10", "the output \"logits\" on the adversarial batch",
-    ]  # fmt: skip
+        '"head.weight" before the first step',
+        'the output "logits" of batch 1',
+        'the output "logits" of batch 2',
+        'the output "logits" of batch 10',
+        'the output "logits" on the adversarial batch',
+    ]
 
 
-@pytest.mark.parametrize(("key", "named"), [
-    ("inference2/logits", "the output \"logits\" of batch 2"),
-    ("adversarial/inference1/logits", "the output \"logits\" on the adversarial batch"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("key", "named"),
+    [
+        ("inference2/logits", 'the output "logits" of batch 2'),
+        ("adversarial/inference1/logits", 'the output "logits" on the adversarial batch'),
+    ],
+)
 def test_an_output_of_an_inference_beyond_its_limit_is_named_with_its_batch_and_a_cause(key: str, named: str) -> None:
     runs = inference_dumps()
     assert judged(runs, runs[0], network=ONE_LAYER).passed

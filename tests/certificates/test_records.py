@@ -14,13 +14,40 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 CERTIFICATE = Certificate(
-    key="k" * 64, passed=True, sentence="Same computation: all 32 tensors match.", framework="pytorch", version="2.13.0", workload="lstm-imdb",
-    preset="tiny", settings={"mode": "eager"}, optimizer={"name": "adam"}, declared="",
-    references=("pytorch 2.13.0", "jax 0.10.2"), agreement=1e-14, float64_error=None,
-    worst="head.bias after 1 step", worst_units=3.2, limit=128.0, first="", stage="", tensors=32,
-    trainable_scalars=5346, resolution={"outputs": 1e-5}, losses=(2.5, 2.25), loss_limits=(1e-5, 2e-5), outputs={"inference1/logits": 0.5}, output_limits={"inference1/logits": 1e-6}, task="training", strategy="single", steps=5, method=1, inputs="m", specification="s", implementation="i",
+    key="k" * 64,
+    passed=True,
+    sentence="Same computation: all 32 tensors match.",
+    framework="pytorch",
+    version="2.13.0",
+    workload="lstm-imdb",
+    preset="tiny",
+    settings={"mode": "eager"},
+    optimizer={"name": "adam"},
+    declared="",
+    references=("pytorch 2.13.0", "jax 0.10.2"),
+    agreement=1e-14,
+    float64_error=None,
+    worst="head.bias after 1 step",
+    worst_units=3.2,
+    limit=128.0,
+    first="",
+    stage="",
+    tensors=32,
+    trainable_scalars=5346,
+    resolution={"outputs": 1e-5},
+    losses=(2.5, 2.25),
+    loss_limits=(1e-5, 2e-5),
+    outputs={"inference1/logits": 0.5},
+    output_limits={"inference1/logits": 1e-6},
+    task="training",
+    strategy="single",
+    steps=5,
+    method=1,
+    inputs="m",
+    specification="s",
+    implementation="i",
     created="2026-01-01T00:00:00+00:00",
-)  # fmt: skip
+)
 
 
 @pytest.fixture(autouse=True)

@@ -28,9 +28,11 @@ def known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> frameworks.Framewo
     monkeypatch.setenv("STEELYARD_CACHE", str(tmp_path))
     fake = frameworks.all_frameworks()["fake"]
     spreads = {
-        "copies": replace(fake.strategies["copies"], unsupported={"slow": "it does not wait"}, workloads={"bert": "it is too large"}),
+        "copies": replace(
+            fake.strategies["copies"], unsupported={"slow": "it does not wait"}, workloads={"bert": "it is too large"}
+        ),
         "drifting": Spread("local", "Averages the weights every ten steps"),
-    }  # fmt: skip
+    }
     found = replace(fake, strategies=spreads, without={"asynchronous": WITHOUT})
     monkeypatch.setattr(frameworks, "contenders", lambda: {"fake": found})
     return found
@@ -40,9 +42,12 @@ def certificate(strategy: str = "copies:2", preset: str = "tiny", **more: object
     """Save a certificate of a strategy on ResNet-18, made with the current files unless `more` says otherwise."""
     workload = workloads.find()["resnet18"]
     known = {
-        "framework": "fake", "workload": "resnet18", "preset": preset, "strategy": strategy,
+        "framework": "fake",
+        "workload": "resnet18",
+        "preset": preset,
+        "strategy": strategy,
         "implementation": implementation_of(str(more.get("framework", "fake")), workload.folder, "resnet18"),
-    }  # fmt: skip
+    }
     key = f"{strategy}-{preset}-{'-'.join(map(str, more.values()))}".replace(":", "_")
     record.save(replace(CERTIFICATE, key=key, **{**known, **more}))
 
@@ -100,10 +105,20 @@ def test_the_list_as_a_table_says_the_same(
     assert main(["list", "strategies"]) == 0
     text = capsys.readouterr().out
     for line in (
-        f"{known.title} (fake)", "copies (processes)", known.strategies["copies"].help, "Not in mode slow: it does not wait.",
-        "Not for bert: it is too large.", "Certified: resnet18:tiny (2 parts)", "Another algorithm, so it has no certificate",
-        "no asynchronous", WITHOUT.reason, "proofs/asynchronous.py", WITHOUT.source, "single:1", "alone:PARTS",
-    ):  # fmt: skip
+        f"{known.title} (fake)",
+        "copies (processes)",
+        known.strategies["copies"].help,
+        "Not in mode slow: it does not wait.",
+        "Not for bert: it is too large.",
+        "Certified: resnet18:tiny (2 parts)",
+        "Another algorithm, so it has no certificate",
+        "no asynchronous",
+        WITHOUT.reason,
+        "proofs/asynchronous.py",
+        WITHOUT.source,
+        "single:1",
+        "alone:PARTS",
+    ):
         assert line in text, line
     assert "nothing yet" not in text, "the strategy of another algorithm is never certified"
 

@@ -59,65 +59,124 @@ def before_each_step(change: str) -> str:
 
 TORCH_MUTANTS = [
     Mutant(
-        "bias correction stops at step 5", "pytorch", ADAM, "from step 6 on", TORCH, FUSED,
+        "bias correction stops at step 5",
+        "pytorch",
+        ADAM,
+        "from step 6 on",
+        TORCH,
+        FUSED,
         before_each_step('[each["step"].clamp_(max=4) for each in own.state.values()]'),
     ),
     Mutant(
-        "a schedule stands still after step 5", "pytorch", SCHEDULED, "from step 6 on", TORCH,
-        "update_scalars.rate_at(rates, step))", "update_scalars.rate_at(rates, min(step, 4)))",
+        "a schedule stands still after step 5",
+        "pytorch",
+        SCHEDULED,
+        "from step 6 on",
+        TORCH,
+        "update_scalars.rate_at(rates, step))",
+        "update_scalars.rate_at(rates, min(step, 4)))",
     ),
     Mutant(
-        "decay left out of the velocity", "pytorch", replace(SGD, implementation="reference"), "from step 2 on", TORCH,
-        "g = p.grad + decay * p if decay else p.grad\n        inner", "g = p.grad\n        p.mul_(1 - spec.learning_rate * decay)\n        inner",
-    ),
-    Mutant(
-        "decay left out of the velocity, Nesterov", "pytorch", replace(SGD, nesterov=True, implementation="reference"),
-        "from step", TORCH, "g = p.grad + decay * p if decay else p.grad\n        inner",
+        "decay left out of the velocity",
+        "pytorch",
+        replace(SGD, implementation="reference"),
+        "from step 2 on",
+        TORCH,
+        "g = p.grad + decay * p if decay else p.grad\n        inner",
         "g = p.grad\n        p.mul_(1 - spec.learning_rate * decay)\n        inner",
     ),
     Mutant(
-        "momentum reset at step 50", "pytorch", SGD, "from step 50 on", TORCH, FUSED,
+        "decay left out of the velocity, Nesterov",
+        "pytorch",
+        replace(SGD, nesterov=True, implementation="reference"),
+        "from step",
+        TORCH,
+        "g = p.grad + decay * p if decay else p.grad\n        inner",
+        "g = p.grad\n        p.mul_(1 - spec.learning_rate * decay)\n        inner",
+    ),
+    Mutant(
+        "momentum reset at step 50",
+        "pytorch",
+        SGD,
+        "from step 50 on",
+        TORCH,
+        FUSED,
         before_each_step(
             "(setattr(own, 'count', getattr(own, 'count', 0) + 1), own.count == 50 and "
             '[each["momentum_buffer"].zero_() for each in own.state.values()])'
         ),
     ),
     Mutant(
-        "epsilon changed from step 11 on", "pytorch", WRITTEN_OUT, "from step 11 on", TORCH,
-        "((v / second).sqrt() + spec.epsilon))\n        else", "((v / second).sqrt() + spec.epsilon * (1 + (self._t > 10))))\n        else",
+        "epsilon changed from step 11 on",
+        "pytorch",
+        WRITTEN_OUT,
+        "from step 11 on",
+        TORCH,
+        "((v / second).sqrt() + spec.epsilon))\n        else",
+        "((v / second).sqrt() + spec.epsilon * (1 + (self._t > 10))))\n        else",
     ),
     Mutant(
-        "AMSGrad", "pytorch", ADAM, "from step", TORCH,
+        "AMSGrad",
+        "pytorch",
+        ADAM,
+        "from step",
+        TORCH,
         "torch.optim.Adam(g, spec.learning_rate, (spec.beta1, spec.beta2), spec.epsilon, fused=True)",
         "torch.optim.Adam(g, spec.learning_rate, (spec.beta1, spec.beta2), spec.epsilon, amsgrad=True, fused=True)",
     ),
     Mutant(
-        "frozen tensors are trained", "pytorch", SGD, "'fixed.weight'", "frameworks/pytorch/trainer.py",
+        "frozen tensors are trained",
+        "pytorch",
+        SGD,
+        "'fixed.weight'",
+        "frameworks/pytorch/trainer.py",
         "[each.name for each in network.parameters if each.trainable and each.name in self._named]",
         "[each.name for each in network.parameters if [self._named[each.name].requires_grad_()]]",
     ),
-]  # fmt: skip
+]
 JAX_MUTANTS = [
     Mutant(
-        "bias correction stops at step 5", "jax", WRITTEN_OUT, "from step 6 on", JAX,
-        "update_scalars.of_step(spec, self._t)._asdict()", "update_scalars.of_step(spec, min(self._t, 5))._asdict()",
+        "bias correction stops at step 5",
+        "jax",
+        WRITTEN_OUT,
+        "from step 6 on",
+        JAX,
+        "update_scalars.of_step(spec, self._t)._asdict()",
+        "update_scalars.of_step(spec, min(self._t, 5))._asdict()",
     ),
     Mutant(
-        "a schedule stands still after step 5", "jax", SCHEDULED, "from step 6 on", JAX,
-        "jnp.minimum(count, len(rates) - 1)", "jnp.minimum(count, 4)",
+        "a schedule stands still after step 5",
+        "jax",
+        SCHEDULED,
+        "from step 6 on",
+        JAX,
+        "jnp.minimum(count, len(rates) - 1)",
+        "jnp.minimum(count, 4)",
     ),
     Mutant(
-        "decay left out of the velocity", "jax", SGD, "from step 2 on", JAX,
+        "decay left out of the velocity",
+        "jax",
+        SGD,
+        "from step 2 on",
+        JAX,
         "before.append(optax.add_decayed_weights(spec.weight_decay, decayed))",
         "transform = optax.chain(transform, optax.add_decayed_weights(-rate * spec.weight_decay, decayed))",
     ),
     Mutant(
-        "decay left out of the velocity, Nesterov", "jax", replace(SGD, nesterov=True), "from step", JAX,
+        "decay left out of the velocity, Nesterov",
+        "jax",
+        replace(SGD, nesterov=True),
+        "from step",
+        JAX,
         "before.append(optax.add_decayed_weights(spec.weight_decay, decayed))",
         "transform = optax.chain(transform, optax.add_decayed_weights(-rate * spec.weight_decay, decayed))",
     ),
     Mutant(
-        "momentum reset at step 50", "jax", SGD, "from step 50 on", "frameworks/jax/trainer.py",
+        "momentum reset at step 50",
+        "jax",
+        SGD,
+        "from step 50 on",
+        "frameworks/jax/trainer.py",
         "        self.carry, self.loss = self.update(",
         "        self.count = getattr(self, 'count', 0) + 1\n"
         "        if self.count == 50:\n"
@@ -125,12 +184,16 @@ JAX_MUTANTS = [
         "        self.carry, self.loss = self.update(",
     ),
     Mutant(
-        "epsilon changed from step 11 on", "jax", WRITTEN_OUT, "from step 11 on", JAX,
+        "epsilon changed from step 11 on",
+        "jax",
+        WRITTEN_OUT,
+        "from step 11 on",
+        JAX,
         'corrected = jnp.sqrt(v / scalar["second"]) + spec.epsilon',
         'corrected = jnp.sqrt(v / scalar["second"]) + spec.epsilon * (1 + (scalar["second"] > 0.0105))',
     ),
     Mutant("AMSGrad", "jax", ADAM, "from step", JAX, "optax.adam(", "optax.amsgrad("),
-]  # fmt: skip
+]
 UNCHANGED = [
     Mutant("unchanged", framework, replace(rule, implementation=implementation), "")
     for framework in ("pytorch", "tensorflow", "jax", "mxnet", "mindspore")
@@ -153,9 +216,15 @@ class Bench:
         folder = self._folder / str(self._count)
         known = frameworks.framework(mutant.framework)
         case = Case(
-            "any", "tiny", {"batch": 1}, "", {}, mutant.rule, mutant.framework,
+            "any",
+            "tiny",
+            {"batch": 1},
+            "",
+            {},
+            mutant.rule,
+            mutant.framework,
             known.complete(Settings(known.default_mode, threads=1)),
-        )  # fmt: skip
+        )
         job = Job("certify", case, "", "", Data(""), "", variables=dict(known.untimed_variables))
         declared = frameworks.declared_form(known, mutant.rule)
         plan = rule_plan.plan_rule(job, OWN, mutant.framework, (), declared, 1, folder)

@@ -239,7 +239,7 @@ def test_a_wrong_rule_rejects_the_certificate_of_its_framework(tmp_path: Path, w
 
 def test_a_check_whose_process_failed_certifies_nothing_and_is_made_again(
     tmp_path: Path, with_rules: dict[str, str]
-) -> None:  # fmt: skip
+) -> None:
     def failing(job: Job) -> Any:
         return ("crash", "The script ends it.") if job.kind == RULE and job.case.framework == "fake" else {}
 

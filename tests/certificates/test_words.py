@@ -38,8 +38,10 @@ def test_a_certificate_says_how_many_steps_of_what_were_compared_and_what_was_no
     filled(plan, {})
     found = conclude(plan)
     assert found.looked_at == (
-        "the first 5 training steps (batch of 8, the run's own data)", "inference before and after them", "a step with adversarial weights",
-    )  # fmt: skip
+        "the first 5 training steps (batch of 8, the run's own data)",
+        "inference before and after them",
+        "a step with adversarial weights",
+    )
     assert found.not_looked_at == ("later steps",)
     assert found.sentence.startswith(
         "Same computation as the double-precision reference in the first 5 training steps (batch of 8, the run's own data), "
@@ -59,12 +61,15 @@ def test_what_was_not_looked_at_follows_from_the_plan(plan: CertificationPlan) -
         "inference before and after them",
     )
     assert looked_at.gaps(_planned(plan, changing)) == (
-        "later steps and their learning rates", "real data", "extreme weights and inputs",
-    )  # fmt: skip
+        "later steps and their learning rates",
+        "real data",
+        "extreme weights and inputs",
+    )
     inference = replace(job, case=replace(job.case, task=INFERENCE, optimizer=NO_OPTIMIZER))
     assert looked_at.parts(_planned(plan, inference)) == (
-        "the first 5 batches of the run's own data (batch of 8)", "a batch with adversarial weights",
-    )  # fmt: skip
+        "the first 5 batches of the run's own data (batch of 8)",
+        "a batch with adversarial weights",
+    )
     assert looked_at.gaps(_planned(plan, inference)) == ("later batches",)
     one = replace(candidate, scope=replace(candidate.scope, steps=1, sample=1000))
     full = replace(plan, candidate=one)
@@ -98,7 +103,7 @@ def test_what_long_sums_excuse_is_told_with_what_could_have_passed(plan: Certifi
         ({"loss": 1.1}, ""),
         ({"output/logits": 1.001}, ""),
     ],
-)  # fmt: skip
+)
 def test_an_error_that_a_factor_explains_is_told_as_that_factor_and_once(factors: dict[str, float], words: str) -> None:
     found = judged(factors)
     assert not found.passed

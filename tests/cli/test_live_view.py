@@ -130,9 +130,12 @@ def test_the_time_of_a_process_that_takes_turns_is_that_in_which_it_runs():
     left = TimeLeft(plan, lambda: now[0])
     fake, dummy = plan.variants
     for show, variant, seconds in (
-        (left.started, fake, 5), (left.started, dummy, 7), (left.goes_on, fake, 2), (left.goes_on, dummy, 3),
+        (left.started, fake, 5),
+        (left.started, dummy, 7),
+        (left.goes_on, fake, 2),
+        (left.goes_on, dummy, 3),
         (left.goes_on, fake, 1),
-    ):  # fmt: skip
+    ):
         show(variant)
         now[0] += seconds
     for variant in (fake, dummy):

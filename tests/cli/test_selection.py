@@ -49,9 +49,17 @@ def test_arguments_become_options_of_the_same_name() -> None:
         "lstm-kernels -w a -w b:tiny -f jax --threads 1,default --batch 4 --env mine=/opt/python --no-certify --seed 3"
     )
     assert selection.options_of(arguments("run", *typed.split(), "--no-guard", "--minutes", "0")) == Options(
-        study="lstm-kernels", workloads=("a", "b:tiny"), frameworks=("jax",), threads=(1, 0), batches=(4,),
-        external={"mine": "/opt/python"}, certify=False, guard=False, minutes=0.0, seeds=(3,),
-    )  # fmt: skip
+        study="lstm-kernels",
+        workloads=("a", "b:tiny"),
+        frameworks=("jax",),
+        threads=(1, 0),
+        batches=(4,),
+        external={"mine": "/opt/python"},
+        certify=False,
+        guard=False,
+        minutes=0.0,
+        seeds=(3,),
+    )
 
 
 def test_a_command_with_fewer_arguments_has_the_defaults_of_the_others() -> None:

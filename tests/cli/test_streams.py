@@ -15,9 +15,16 @@ from steelyard.cli.main import EXIT_PIPE, main
 REPOSITORY = Path(__file__).parents[2]
 FULL = pytest.mark.skipif(not Path("/dev/full").exists(), reason="only Linux has a device that is always full")
 SHOWS = (
-    (), ("--help",), ("--version",), ("run", "--help"), ("list", "frameworks"), ("list", "presets", "--json"),
-    ("list", "strategies"), ("runs", "list"), ("cache", "list"),
-)  # fmt: skip
+    (),
+    ("--help",),
+    ("--version",),
+    ("run", "--help"),
+    ("list", "frameworks"),
+    ("list", "presets", "--json"),
+    ("list", "strategies"),
+    ("runs", "list"),
+    ("cache", "list"),
+)
 """Commands that print by themselves, by argparse, by rich, and as JSON."""
 
 
@@ -25,9 +32,12 @@ SHOWS = (
 def shell(tmp_path: Path):
     """Run a line of a shell in which `steelyard` is the program and $CODE its exit code; returns the process."""
     env = {
-        **os.environ, "PYTHONPATH": str(REPOSITORY / "src"), "STEELYARD_CACHE": str(tmp_path / "cache"),
-        "STEELYARD_RUNS": str(tmp_path / "data"), "PYTHONWARNINGS": "",
-    }  # fmt: skip
+        **os.environ,
+        "PYTHONPATH": str(REPOSITORY / "src"),
+        "STEELYARD_CACHE": str(tmp_path / "cache"),
+        "STEELYARD_RUNS": str(tmp_path / "data"),
+        "PYTHONWARNINGS": "",
+    }
 
     def run(line: str, **more: str) -> subprocess.CompletedProcess[bytes]:
         program = f"steelyard() {{ '{sys.executable}' -m steelyard \"$@\"; }}; {line}"
@@ -82,11 +92,19 @@ def test_no_file_gets_the_number_of_a_closed_stream(shell, closed: str) -> None:
     assert int(done.stdout) > 2
 
 
-@pytest.mark.parametrize("line", [
-    "steelyard merge {long}", "steelyard report {long}", "steelyard runs list --runs /tmp/{long}", "steelyard run {long}.toml",
-    "steelyard list data {long}", "steelyard advise --run {long}", "steelyard new workload a --into {long}",
-    "STEELYARD_RUNS=/tmp/{long} steelyard history",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "line",
+    [
+        "steelyard merge {long}",
+        "steelyard report {long}",
+        "steelyard runs list --runs /tmp/{long}",
+        "steelyard run {long}.toml",
+        "steelyard list data {long}",
+        "steelyard advise --run {long}",
+        "steelyard new workload a --into {long}",
+        "STEELYARD_RUNS=/tmp/{long} steelyard history",
+    ],
+)
 def test_a_name_that_is_too_long_is_one_sentence(shell, line: str) -> None:
     done = shell(line.format(long="n" * 300))
     said = done.stderr.decode()
@@ -96,12 +114,15 @@ def test_a_name_that_is_too_long_is_one_sentence(shell, line: str) -> None:
     assert "isk space" not in said
 
 
-@pytest.mark.parametrize(("line", "what"), [
-    ("steelyard runs list --runs $'b\\xffd'", "The argument"),
-    ("STEELYARD_RUNS=$'/tmp/b\\xffd' steelyard runs list", "The folder of runs"),
-    ("STEELYARD_CACHE=$'/tmp/b\\xffd' steelyard cache list", "The cache folder"),
-    ("mkdir $'b\\xffd'; cd $'b\\xffd'; steelyard runs list --runs .", "The current folder"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("line", "what"),
+    [
+        ("steelyard runs list --runs $'b\\xffd'", "The argument"),
+        ("STEELYARD_RUNS=$'/tmp/b\\xffd' steelyard runs list", "The folder of runs"),
+        ("STEELYARD_CACHE=$'/tmp/b\\xffd' steelyard cache list", "The cache folder"),
+        ("mkdir $'b\\xffd'; cd $'b\\xffd'; steelyard runs list --runs .", "The current folder"),
+    ],
+)
 def test_a_folder_whose_name_is_no_text_is_refused(shell, line: str, what: str) -> None:
     done = shell(line)
     said = done.stderr.decode()

@@ -33,12 +33,14 @@ def counted(run: Path) -> dict[tuple[str, int], dict[str, Any]]:
     assert not [sentence for sentence in damaged if not any(name in sentence for name in repeated)]
     return {
         (trial.job.case.id, trial.job.round): {
-            "losses": trial.first_losses(20), "applied": trial.applied, "outputs": trial.outputs,
+            "losses": trial.first_losses(20),
+            "applied": trial.applied,
+            "outputs": trial.outputs,
             "inputs": [(block.input, block.phase) for block in trial.blocks][:1],
         }
         for trial in found
         if trial.done and (groups[trial.job.case.id], trial.job.round, trial.job.attempt) not in lost
-    }  # fmt: skip
+    }
 
 
 def certificates(run: Path) -> dict[str, Any]:

@@ -47,9 +47,13 @@ class Simulated:
             share_limits(self.cache(name), self.machine_limits)
         variables = {"STEELYARD_CACHE": str(self.cache(name)), **env}
         return {
-            "num_cpus": 1, "node_name": name, "node_ip_address": "127.0.0.1", "env_vars": variables,
-            "object_store_memory": STORE_BYTES, "include_dashboard": False,
-        }  # fmt: skip
+            "num_cpus": 1,
+            "node_name": name,
+            "node_ip_address": "127.0.0.1",
+            "env_vars": variables,
+            "object_store_memory": STORE_BYTES,
+            "include_dashboard": False,
+        }
 
     def kill(self, name: str) -> None:
         """Kill a node as if its machine had lost its power; returns when the cluster knows, so that its name is free again."""

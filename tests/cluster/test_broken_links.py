@@ -48,8 +48,14 @@ def linked(folder: Path) -> Iterator[tuple[list[str], str, dict[str, str]]]:
                 log, env = folder / f"{name}.log", {**os.environ, **variables, "STEELYARD_CACHE": str(folder / name)}
                 size = f"--object-store-memory={STORE_BYTES}"
                 started = [
-                    RAY, "start", *way, f"--node-ip-address={address}", f"--node-name={name}", "--num-cpus=1", size
-                ]  # fmt: skip
+                    RAY,
+                    "start",
+                    *way,
+                    f"--node-ip-address={address}",
+                    f"--node-name={name}",
+                    "--num-cpus=1",
+                    size,
+                ]
                 with log.open("w") as file:
                     done = subprocess.run([*enter, *started], env=env, stdout=file, stderr=file, check=False)
                 assert done.returncode == 0, log.read_text()

@@ -58,9 +58,13 @@ def test_the_script_measures_on_all_nodes_and_leaves_nothing_running(
     script = tmp_path / "study.sbatch"
     script.write_text(slurm.script(study, 2, 90, str(tmp_path / "runs")))
     env = environ_for(
-        tmp_path, PATH=f"{stand_ins}:{os.environ['PATH']}", SLURM_JOB_NODELIST="node[1-2]", STAND_INS=str(tmp_path),
-        STEELYARD_RAY_PORT=str(port), PYTHONWARNINGS="",
-    )  # fmt: skip
+        tmp_path,
+        PATH=f"{stand_ins}:{os.environ['PATH']}",
+        SLURM_JOB_NODELIST="node[1-2]",
+        STAND_INS=str(tmp_path),
+        STEELYARD_RAY_PORT=str(port),
+        PYTHONWARNINGS="",
+    )
     for node in ("node1", "node2"):
         share_limits(tmp_path / node, machine_limits)
     done = subprocess.run(["bash", str(script)], env=env, capture_output=True, text=True, timeout=LIMIT_S, check=False)

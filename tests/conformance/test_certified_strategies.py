@@ -145,9 +145,7 @@ COMPILED = [known.name for known in frameworks.contenders().values() if len(spre
     not (shutil.which("g++") and shutil.which("make")), reason="there is no g++, or no make, to compile with"
 )
 @pytest.mark.decided(by=decided)
-@pytest.mark.parametrize(
-    "name", [COMPILED[0], *(pytest.param(name, marks=pytest.mark.slow) for name in COMPILED[1:])]
-)  # fmt: skip
+@pytest.mark.parametrize("name", [COMPILED[0], *(pytest.param(name, marks=pytest.mark.slow) for name in COMPILED[1:])])
 def test_strategies_of_a_library_that_is_compiled_here(name: str, measured: Measured) -> None:
     known = frameworks.framework(name)
     reaching = [] if links.obstacle() else [name for name, own in known.strategies.items() if own.across_hosts]

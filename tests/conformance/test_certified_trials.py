@@ -100,13 +100,16 @@ def test_a_right_trial_is_right_to_its_end(subject: Subject, tmp_path: Path) -> 
 # By framework: the file, its text, and what replaces it.
 SHIFTED_LABELS = {
     "pytorch": (
-        "adapter.py", "yield trainer.place(batch)", 'yield trainer.place({**batch, "label": batch["label"].roll(1)})',
+        "adapter.py",
+        "yield trainer.place(batch)",
+        'yield trainer.place({**batch, "label": batch["label"].roll(1)})',
     ),
     "mxnet": (
-        "pipeline.py", "yield trainer.put(batch)",
+        "pipeline.py",
+        "yield trainer.put(batch)",
         'yield trainer.put({**batch, "label": nd.array(batch["label"]).asnumpy()[::-1].astype("int32")})',
     ),
-}  # fmt: skip
+}
 
 
 def test_labels_that_the_input_pipeline_shifts_are_noticed(subject: Subject, tmp_path: Path) -> None:
@@ -136,9 +139,14 @@ HALVED = "batch = [each.astype('float16').astype(each.dtype) for each in batch] 
 LATER = {
     "no backward pass through the body": (
         {
-            "pytorch": ("trainer.py", STEP, COUNTING + STEP.replace("        self._rule", HEAD_ALONE + "        self._rule")),
+            "pytorch": (
+                "trainer.py",
+                STEP,
+                COUNTING + STEP.replace("        self._rule", HEAD_ALONE + "        self._rule"),
+            ),
             "mxnet": (
-                "trainer.py", MXNET_STEP,
+                "trainer.py",
+                MXNET_STEP,
                 COUNTING_DEEPER + MXNET_STEP.replace("        self.rule", MXNET_HEAD_ALONE + "        self.rule"),
             ),
         },
@@ -158,7 +166,7 @@ LATER = {
         },
         "of the input pipeline is not the one that",
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("mistake", LATER)

@@ -53,8 +53,12 @@ def results(framework: str, python: Path, left_out: list[str]) -> dict[str, str]
     environ = clean_environ(python) | {"TF_ENABLE_ONEDNN_OPTS": "1"}
     done = subprocess.run(
         [str(python), "-I", str(FOLDER / "run.py"), str(WORKER), framework, *left_out],
-        capture_output=True, text=True, env=environ, check=False, timeout=900,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        env=environ,
+        check=False,
+        timeout=900,
+    )
     lines = [line for line in done.stdout.splitlines() if line.startswith('{"check"')]
     found = {(message := json.loads(line))["check"]: message["error"] for line in lines}
     return found or {"": done.stderr[-2000:]}

@@ -64,19 +64,25 @@ def planned(name: str, folder: Path) -> RunPlan:
     data = "" if wanted.get("embedded") else str(real_data(wanted, folder))
     found = resolve.plan(
         Options(
-            workloads=(f"{name}:{wanted.get('preset', 'tiny')}",), frameworks=("*",), protocol=f"fixed:{wanted['steps']}+1",
-            threads=(1,), optimizers=(wanted["optimizer"],) if "optimizer" in wanted else (),
+            workloads=(f"{name}:{wanted.get('preset', 'tiny')}",),
+            frameworks=("*",),
+            protocol=f"fixed:{wanted['steps']}+1",
+            threads=(1,),
+            optimizers=(wanted["optimizer"],) if "optimizer" in wanted else (),
         )
-    )  # fmt: skip
+    )
 
     def on_real_data(variant: Variant) -> Variant:
         case = variant.case
         sizes = case.sizes | wanted.get("sizes", {})
         rate = wanted.get("learning_rate", case.optimizer.learning_rate)
         case = replace(
-            case, sizes=sizes, data=wanted["data"], optimizer=replace(case.optimizer, learning_rate=rate),
+            case,
+            sizes=sizes,
+            data=wanted["data"],
+            optimizer=replace(case.optimizer, learning_rate=rate),
             specification=workloads.specification(workloads.find()[name].folder, sizes),
-        )  # fmt: skip
+        )
         return replace(variant, case=case)
 
     (group,) = found.groups

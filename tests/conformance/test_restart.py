@@ -26,9 +26,13 @@ SCRIPT = Path(__file__).parent / "checks" / "restart_of_ranks.py"
 # What most users of each framework train with on several processes, and what is not like a single process. Horovod is compiled
 # where it is needed, and its trainers begin again by the same few lines.
 MAIN = {
-    ("pytorch", "ddp"), ("jax", "distributed"), ("tensorflow", "mirrored"), ("mindspore", "data-parallel"), ("mxnet", "dist-sync"),
+    ("pytorch", "ddp"),
+    ("jax", "distributed"),
+    ("tensorflow", "mirrored"),
+    ("mindspore", "data-parallel"),
+    ("mxnet", "dist-sync"),
     ("pytorch", "fsdp"),
-}  # fmt: skip
+}
 EVERY = [
     (known.name, name)
     for known in frameworks.contenders().values()
@@ -47,11 +51,16 @@ def test_every_rank_of_a_strategy_begins_again(
     known, workload, python = frameworks.framework(name), workloads.find()["lstm-imdb"], environment(name)
     spread = known.strategies[strategy]
     told: dict[str, Any] = {
-        "framework": name, "strategy": f"{strategy}:2", "spread": asdict(spread), "mode": known.default_mode,
+        "framework": name,
+        "strategy": f"{strategy}:2",
+        "spread": asdict(spread),
+        "mode": known.default_mode,
         "knobs": {knob: each.default for knob, each in known.knobs.items()} | spread.knobs,
-        "workload": str(workload.folder), "sizes": workload.preset("tiny").sizes, "worker": str(WORKER),
+        "workload": str(workload.folder),
+        "sizes": workload.preset("tiny").sizes,
+        "worker": str(WORKER),
         "rule": "adam",
-    }  # fmt: skip
+    }
     line = tmp_path / "told.json"
     line.write_text(json.dumps(told))
     job = SimpleNamespace(

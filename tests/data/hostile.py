@@ -105,29 +105,60 @@ def _whole_and_cut(contents: dict[str, bytes]) -> dict[str, bytes]:
     return contents | {f"{name}, cut": content[: len(content) * 2 // 3] for name, content in contents.items()}
 
 
-PICTURES = _whole_and_cut({
-    "png": picture(), "alpha": picture("RGBA"), "16 bits": picture("I;16"), "jpeg": picture("L", "JPEG"), "webp": picture("RGB", "WEBP"),
-    "bmp": picture("RGB", "BMP"),
-})  # fmt: skip
-SOUNDS = _whole_and_cut({
-    "wav": sound(), "flac": sound(form="FLAC"), "22 kHz": sound(22_050), "short": sound(samples=100), "ogg": sound(form="OGG"),
-    "floats": sound(subtype="FLOAT"),
-})  # fmt: skip
+PICTURES = _whole_and_cut(
+    {
+        "png": picture(),
+        "alpha": picture("RGBA"),
+        "16 bits": picture("I;16"),
+        "jpeg": picture("L", "JPEG"),
+        "webp": picture("RGB", "WEBP"),
+        "bmp": picture("RGB", "BMP"),
+    }
+)
+SOUNDS = _whole_and_cut(
+    {
+        "wav": sound(),
+        "flac": sound(form="FLAC"),
+        "22 kHz": sound(22_050),
+        "short": sound(samples=100),
+        "ogg": sound(form="OGG"),
+        "floats": sound(subtype="FLOAT"),
+    }
+)
 TEXTS = {
-    "empty": b"", "empty lines": b"\n\n", "mark": b"\xef\xbb\xbfmarked text\n", "crlf": b"one\r\ntwo\r\n", "cr": b"one\rtwo\r",
-    "latin-1": "caf\u00e9\n".encode("latin-1"), "zeros": b"\0\1\2", "separators": "\u2028\u0085\n".encode(), "line": b"A good film.\n",
-    "cyrillic": "\u041f\u0440\u0438\u0432\u0435\u0442\n".encode(), "open": b"<doc id='1'>\nno end\n", "utf-16": "utf-16\n".encode("utf-16"),
+    "empty": b"",
+    "empty lines": b"\n\n",
+    "mark": b"\xef\xbb\xbfmarked text\n",
+    "crlf": b"one\r\ntwo\r\n",
+    "cr": b"one\rtwo\r",
+    "latin-1": "caf\u00e9\n".encode("latin-1"),
+    "zeros": b"\0\1\2",
+    "separators": "\u2028\u0085\n".encode(),
+    "line": b"A good film.\n",
+    "cyrillic": "\u041f\u0440\u0438\u0432\u0435\u0442\n".encode(),
+    "open": b"<doc id='1'>\nno end\n",
+    "utf-16": "utf-16\n".encode("utf-16"),
     "doc": "<doc >\n\u7b2c\u4e00\u3002\n</doc>\n".encode(),
-}  # fmt: skip
+}
 BATCHES = {"records": layouts.cifar_records(20, 3).tobytes(), "wrong label": bytes([200]) * 3073}
 ARRAY_INPUT = Input("x", (2,), "int32", high=9)
-ARRAYS = _whole_and_cut({
-    "npy": array(np.arange(12).reshape(6, 2) % 9), "npz": archive(x=np.arange(8).reshape(4, 2)), "npz, other": archive(y=np.ones(3)),
-    "npz, both": archive(x=np.ones((3, 2), "i4"), y=np.ones(3)), "Fortran": array(np.ones((5, 2), "i8", order="F")),
-}) | {
-    "objects": array(np.array([[{}, {}]], dtype=object)), "floats": array(np.ones((4, 2))), "wide": array(np.ones((4, 3), "i4")),
-    "above": array(np.full((4, 2), 9)), "no rows": array(np.ones((0, 2), "i4")), "a number": array(np.int32(1)), "text": b"1 2\n3 4\n",
-}  # fmt: skip
+ARRAYS = _whole_and_cut(
+    {
+        "npy": array(np.arange(12).reshape(6, 2) % 9),
+        "npz": archive(x=np.arange(8).reshape(4, 2)),
+        "npz, other": archive(y=np.ones(3)),
+        "npz, both": archive(x=np.ones((3, 2), "i4"), y=np.ones(3)),
+        "Fortran": array(np.ones((5, 2), "i8", order="F")),
+    }
+) | {
+    "objects": array(np.array([[{}, {}]], dtype=object)),
+    "floats": array(np.ones((4, 2))),
+    "wide": array(np.ones((4, 3), "i4")),
+    "above": array(np.full((4, 2), 9)),
+    "no rows": array(np.ones((0, 2), "i4")),
+    "a number": array(np.int32(1)),
+    "text": b"1 2\n3 4\n",
+}
 CONTENTS = PICTURES | SOUNDS | TEXTS | BATCHES | ARRAYS
 
 

@@ -52,8 +52,12 @@ PHOTOGRAPHS = {"resize": 20, "crop": 16}
 def message(environment: dict[str, str], name: str, folder: Path, options: dict[str, object] | None = None) -> str:
     done = subprocess.run(
         [sys.executable, "-c", PREPARE, name, str(folder), repr(options or {})],
-        env=environment, capture_output=True, text=True, timeout=PATIENCE_S, check=False,
-    )  # fmt: skip
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     (line,) = done.stdout.splitlines()
     return line
@@ -113,10 +117,14 @@ def black(width: int, height: int) -> bytes:
     )
 
 
-@pytest.mark.parametrize(("width", "height", "shown"), [
-    (32_000, 32_000, "32,000 x 32,000"), (12_000, 12_500, "12,000 x 12,500"),
-    (65_000, 1, "130,000,000 x 2,000"),  # small as it is, but not with the short side enlarged
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("width", "height", "shown"),
+    [
+        (32_000, 32_000, "32,000 x 32,000"),
+        (12_000, 12_500, "12,000 x 12,500"),
+        (65_000, 1, "130,000,000 x 2,000"),  # small as it is, but not with the short side enlarged
+    ],
+)
 def test_a_picture_that_is_far_larger_decoded_is_refused(
     width: int, height: int, shown: str, tmp_path: Path, environment: dict[str, str]
 ) -> None:
@@ -206,9 +214,13 @@ PIPES: list[tuple[str, Callable[[Path], None], str, dict[str, object]]] = [
 
 @pytest.mark.parametrize(("name", "fill", "pipe", "options"), PIPES)
 def test_a_pipe_or_a_device_in_place_of_a_file_is_refused_without_opening_it(
-    name: str, fill: Callable[[Path], None], pipe: str, options: dict[str, object], tmp_path: Path,
+    name: str,
+    fill: Callable[[Path], None],
+    pipe: str,
+    options: dict[str, object],
+    tmp_path: Path,
     environment: dict[str, str],
-) -> None:  # fmt: skip
+) -> None:
     fill(tmp_path)
     path = tmp_path / pipe
     path.unlink(missing_ok=True)

@@ -112,9 +112,11 @@ def test_silence_has_the_smallest_value():
 def test_arrays_have_the_shapes_and_dtypes_of_the_network_inputs(root: Path):
     found = read(prepared(root).folder)
     assert {name: (array.shape, array.dtype.name) for name, array in found.items() if name.startswith("train/")} == {
-        "train/mel": ((8, 16, 40), "float32"), "train/mel_length": ((8,), "int32"),
-        "train/text": ((8, 12), "int32"), "train/text_length": ((8,), "int32"),
-    }  # fmt: skip
+        "train/mel": ((8, 16, 40), "float32"),
+        "train/mel_length": ((8,), "int32"),
+        "train/text": ((8, 12), "int32"),
+        "train/text_length": ((8,), "int32"),
+    }
 
 
 def test_every_clip_is_in_one_split_with_its_own_text_and_spectrogram(root: Path):

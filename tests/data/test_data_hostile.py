@@ -46,8 +46,13 @@ def folders(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def outcome(
-    name: str, root: Path, options: dict[str, Any], drawn: list[Entry], code: OwnCode | None = None, splits: tuple[str, ...] = ()
-) -> dict[str, Any] | None:  # fmt: skip
+    name: str,
+    root: Path,
+    options: dict[str, Any],
+    drawn: list[Entry],
+    code: OwnCode | None = None,
+    splits: tuple[str, ...] = (),
+) -> dict[str, Any] | None:
     """Return the metadata of the prepared data, or None where the folder is refused by name; any other error passes through.
 
     `splits`: folders of the root that may be named in the place of what is in them, if that makes no sample.
@@ -135,10 +140,18 @@ def test_reviews(drawn: list[Entry]):
 BATCHES = ("data_batch_1", "data_batch_1.bin", "data_batch_6.bin", "test_batch.bin", "batches.meta", "data_batch_2.BIN")
 
 
-@given(st.lists(st.builds(
-    Entry, st.builds(lambda folder, name: folder + name, st.sampled_from(hostile.FOLDERS), st.sampled_from(BATCHES)), st.just("file"),
-    st.sampled_from(["empty", "line", *hostile.BATCHES]),
-), max_size=4, unique_by=lambda entry: entry.path))  # fmt: skip
+@given(
+    st.lists(
+        st.builds(
+            Entry,
+            st.builds(lambda folder, name: folder + name, st.sampled_from(hostile.FOLDERS), st.sampled_from(BATCHES)),
+            st.just("file"),
+            st.sampled_from(["empty", "line", *hostile.BATCHES]),
+        ),
+        max_size=4,
+        unique_by=lambda entry: entry.path,
+    )
+)
 @EXAMPLES
 def test_batches(drawn: list[Entry]):
     with tempfile.TemporaryDirectory() as place:
@@ -233,8 +246,13 @@ FIXED: list[tuple[str, Callable[[Path], Path], dict[str, Any], tuple[str, ...], 
 @given(data=st.data())
 @settings(max_examples=20, deadline=None)
 def test_fixed_files(
-    name: str, fill: Callable[[Path], Path], options: dict[str, Any], suffixes: tuple[str, ...], files: int, data: st.DataObject
-):  # fmt: skip
+    name: str,
+    fill: Callable[[Path], Path],
+    options: dict[str, Any],
+    suffixes: tuple[str, ...],
+    files: int,
+    data: st.DataObject,
+):
     drawn = data.draw(hostile.entries(("", "sub/"), suffixes, TEXTS))
     with tempfile.TemporaryDirectory() as place:
         root = fill(Path(place) / "data")

@@ -261,10 +261,17 @@ def _cut(content: bytes) -> bytes:
     return content[: len(content) // 2]
 
 
-@pytest.mark.parametrize(("ending", "damage"), [
-    ("JPEG", _cut), ("png", _cut), ("JPEG", lambda _: b""), ("JPEG", lambda _: b"<html>not found</html>"),
-    ("JPEG", lambda content: content[:20]), ("png", lambda content: content[:60] + bytes(9) + content[69:]),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("ending", "damage"),
+    [
+        ("JPEG", _cut),
+        ("png", _cut),
+        ("JPEG", lambda _: b""),
+        ("JPEG", lambda _: b"<html>not found</html>"),
+        ("JPEG", lambda content: content[:20]),
+        ("png", lambda content: content[:60] + bytes(9) + content[69:]),
+    ],
+)
 def test_a_damaged_image_is_reported_and_leaves_no_files(tmp_path: Path, cache: Path, ending: str, damage: Any):
     write_folders(tmp_path, ending=ending)
     bad = tmp_path / "train" / CLASSES[1] / f"{CLASSES[1]}_2.{ending}"
@@ -305,18 +312,21 @@ def test_a_full_disk_is_reported_before_any_image_is_decoded(tmp_path: Path, mon
         prepare(DataRequest("imagenet", write_folders(tmp_path), {"resize": 8000, "crop": 8000}))
 
 
-@pytest.mark.parametrize(("data", "options", "words"), [
-    ("imagenet", {}, "crop must be at least 1"),
-    ("imagenet", {"resize": 100, "crop": 224}, "resize, the short side, must not be below crop"),
-    ("imagenet", {"resize": 256, "crop": 224, "pad_to": 300}, "pad_to is for images of one size"),
-    ("imagenet", {"resize": 256, "crop": 224, "colour_shift": 1.5}, "colour_shift must be from 0 to 1."),
-    ("mnist-5k", {"colour_shift": 0.1}, "colour_shift is for images of three colours."),
-    ("imagenet", {"resize": 256, "crop": 224, "augment": 1}, "augment = 1; use a value of the same type as False"),
-    ("cifar10", {"crop": 24}, "crop is for images of different sizes; these are all 32x32"),
-    ("cifar10", {"resize": -1}, "must be at least 0"),
-    ("cifar10", {"resize": True}, "resize = True; use a value of the same type as 0"),
-    ("cifar10", {"resize": 64, "pad_to": 40}, "pad_to is below the image size, 64x64"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("data", "options", "words"),
+    [
+        ("imagenet", {}, "crop must be at least 1"),
+        ("imagenet", {"resize": 100, "crop": 224}, "resize, the short side, must not be below crop"),
+        ("imagenet", {"resize": 256, "crop": 224, "pad_to": 300}, "pad_to is for images of one size"),
+        ("imagenet", {"resize": 256, "crop": 224, "colour_shift": 1.5}, "colour_shift must be from 0 to 1."),
+        ("mnist-5k", {"colour_shift": 0.1}, "colour_shift is for images of three colours."),
+        ("imagenet", {"resize": 256, "crop": 224, "augment": 1}, "augment = 1; use a value of the same type as False"),
+        ("cifar10", {"crop": 24}, "crop is for images of different sizes; these are all 32x32"),
+        ("cifar10", {"resize": -1}, "must be at least 0"),
+        ("cifar10", {"resize": True}, "resize = True; use a value of the same type as 0"),
+        ("cifar10", {"resize": 64, "pad_to": 40}, "pad_to is below the image size, 64x64"),
+    ],
+)
 def test_options_that_do_not_fit_the_images_are_rejected(
     tmp_path: Path, data: str, options: dict[str, Any], words: str
 ):
@@ -341,8 +351,12 @@ def test_small_images_are_shifted_by_up_to_4_pixels_and_half_are_mirrored(tmp_pa
     for original, found in zip(plain["train/image"], augmented["train/image"], strict=True):
         wide = np.pad(original, ((0, 0), (4, 4), (4, 4)))
         views = {(i, j): wide[:, i : i + 32, j : j + 32] for i in range(9) for j in range(9)}
-        matches = [(*place, mirrored) for place, view in views.items() for mirrored in (False, True)
-                   if (found == (view[:, :, ::-1] if mirrored else view)).all()]  # fmt: skip
+        matches = [
+            (*place, mirrored)
+            for place, view in views.items()
+            for mirrored in (False, True)
+            if (found == (view[:, :, ::-1] if mirrored else view)).all()
+        ]
         assert len(matches) == 1
         seen += matches
     rows, columns, mirrored = zip(*seen, strict=True)

@@ -26,10 +26,16 @@ if TYPE_CHECKING:
 
 # Small sizes for the few words, frames and pixels of the files below.
 OPTIONS: dict[str, dict[str, Any]] = {
-    "image": {}, "text": {"vocabulary": 20, "length": 8}, "pairs": {"vocabulary": 60},
-    "speech": {"frames": 200}, "clips": {"frames": 200, "mels": 16},
-    "language": {"vocabulary": 100, "length": 16, "masked": 2}, "arrays": {}, "running": {"length": 2, "vocabulary": 20}, "code": {},
-}  # fmt: skip
+    "image": {},
+    "text": {"vocabulary": 20, "length": 8},
+    "pairs": {"vocabulary": 60},
+    "speech": {"frames": 200},
+    "clips": {"frames": 200, "mels": 16},
+    "language": {"vocabulary": 100, "length": 16, "masked": 2},
+    "arrays": {},
+    "running": {"length": 2, "vocabulary": 20},
+    "code": {},
+}
 INPUTS = (Input("1", (2,), "int32", 9),)  # the name of the first file that is made
 ROWS = (Input("row", (2,), "int32", 9),)  # what the code makes
 CODE = """
@@ -85,21 +91,26 @@ def _reviews(path: Path) -> None:
 
 # How a file is written whose path ends like this, with the format that the listing states for it.
 WRITERS: list[tuple[str, str, Callable[[Path], Any]]] = [
-    (r"_batch(_\d)?\.bin$", "records of 3,073 bytes", _batch), (r"_batch(_\d)?$", "a pickle of", _pickled_batch),
-    (r"\.JPEG$", "a photograph", _photograph), (r"\d_\d+\.txt$", "one (negative|positive) review", _text("A good film, it is.")),
+    (r"_batch(_\d)?\.bin$", "records of 3,073 bytes", _batch),
+    (r"_batch(_\d)?$", "a pickle of", _pickled_batch),
+    (r"\.JPEG$", "a photograph", _photograph),
+    (r"\d_\d+\.txt$", "one (negative|positive) review", _text("A good film, it is.")),
     (r"\.trans\.txt$", "a line per recording: its name, a space", _transcripts),
     (r"metadata\.csv$", r"id\|text\|normalised text", _table_of_clips),
-    (r"\.flac$", "one channel at 16,000", _sound(16_000)), (r"\.wav$", "one channel at 16,000", _sound(16_000)),
-    (r"\.wav$", "one channel at 22,050", _sound(22_050)), (r"\.(en|de)$", "one English sentence per line", _text(f"{SENTENCE}\n" * 40)),
+    (r"\.flac$", "one channel at 16,000", _sound(16_000)),
+    (r"\.wav$", "one channel at 16,000", _sound(16_000)),
+    (r"\.wav$", "one channel at 22,050", _sound(22_050)),
+    (r"\.(en|de)$", "one English sentence per line", _text(f"{SENTENCE}\n" * 40)),
     (r"wiki\.\w+\.(raw|tokens)$", "' = Title = ' begins an article", _text(WIKI)),
     (r"wiki_\d+$", "<doc ...> </doc>", _text(f'<doc id="1">\n{SENTENCE}。{SENTENCE}。\n</doc>\n' * 40)),
     (r"\.txt$", "one article per line", _text(f"{SENTENCE}。{SENTENCE}。\n" * 40)),
     (r"imdb\.npz$", "NumPy archive", lambda path: layouts.write_ranks(path, [[1, 2], [3]], [[1], [2]])),
     (r"\.csv\.gz$", "gzip of a table: 784 pixel values and the label", layouts.write_digits),
-    (r"\.np[yz]$", r"an array \(samples|NumPy archive with an array", _array), (r"\.txt$", "text in UTF-8", _text(f"{SENTENCE}\n" * 9)),
+    (r"\.np[yz]$", r"an array \(samples|NumPy archive with an array", _array),
+    (r"\.txt$", "text in UTF-8", _text(f"{SENTENCE}\n" * 9)),
     (r"^\d$", "whatever `prepare", _text("1")),
     (r"\.csv$", "CSV with the columns text,label,source", _reviews),
-]  # fmt: skip
+]
 
 
 def _writer(path: str, stated: str) -> Callable[[Path], Any]:
@@ -213,11 +224,20 @@ def test_only_lists_of_data_and_presets_take_a_name(capsys: pytest.CaptureFixtur
     assert "There is no data set 'wmt61'. Did you mean 'wmt16-en-de'?" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(("name", "removed"), [
-    ("cifar10", "test_batch.bin"), ("imagenet", "val"), ("aclimdb", "test"), ("librispeech", "test-clean"), ("ljspeech", "metadata.csv"),
-    ("ljspeech", "wavs"), ("wmt16-en-de", "train.tok.clean.de"), ("wmt16-en-de", "newstest2014.tok.en"),
-    ("wikitext-103-raw", "wiki.test.raw"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "removed"),
+    [
+        ("cifar10", "test_batch.bin"),
+        ("imagenet", "val"),
+        ("aclimdb", "test"),
+        ("librispeech", "test-clean"),
+        ("ljspeech", "metadata.csv"),
+        ("ljspeech", "wavs"),
+        ("wmt16-en-de", "train.tok.clean.de"),
+        ("wmt16-en-de", "newstest2014.tok.en"),
+        ("wikitext-103-raw", "wiki.test.raw"),
+    ],
+)
 def test_a_file_or_folder_that_is_missing_is_named_before_anything_is_read(
     name: str, removed: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -74,9 +74,11 @@ def test_utterances_are_sorted_by_the_numbers_in_their_names(root: Path):
 def test_arrays_have_the_shapes_and_dtypes_of_the_network_inputs(root: Path):
     found = read(prepared(root).folder)
     assert {name: (array.shape, array.dtype.name) for name, array in found.items() if name.startswith("train/")} == {
-        "train/spectrogram": ((3, 1, 161, 120), "float32"), "train/frames": ((3,), "int32"),
-        "train/transcript": ((3, 20), "int32"), "train/transcript_length": ((3,), "int32"),
-    }  # fmt: skip
+        "train/spectrogram": ((3, 1, 161, 120), "float32"),
+        "train/frames": ((3,), "int32"),
+        "train/transcript": ((3, 20), "int32"),
+        "train/transcript_length": ((3,), "int32"),
+    }
 
 
 def test_samples_longer_than_the_arrays_are_left_out_counted_and_reported(root: Path):

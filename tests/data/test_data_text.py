@@ -54,8 +54,15 @@ def test_every_id_is_below_the_vocabulary_size(ranks: list[int], vocabulary: int
 
 def test_words_are_split_as_keras_tokenizer_does():
     assert split_words("A fine-film!<br />It's\tGOOD, (really)  é") == [
-        "a", "fine", "film", "br", "it's", "good", "really", "é",
-    ]  # fmt: skip
+        "a",
+        "fine",
+        "film",
+        "br",
+        "it's",
+        "good",
+        "really",
+        "é",
+    ]
 
 
 def test_words_are_ranked_by_training_frequency_then_alphabetically(tmp_path: Path):

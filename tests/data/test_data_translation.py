@@ -87,9 +87,12 @@ def predictions(prepared: data.Prepared, translated: list[str], truth: list[str]
         return rows
 
     return {
-        "nll": np.zeros(len(translated)), "words": np.ones(len(translated), np.int32), "translation": padded(translated), "truth": padded(truth),
+        "nll": np.zeros(len(translated)),
+        "words": np.ones(len(translated), np.int32),
+        "translation": padded(translated),
+        "truth": padded(truth),
         "encoding": np.fromfile(prepared.folder / ENCODING, np.uint8),
-    }  # fmt: skip
+    }
 
 
 def test_translations_are_scored_as_text_by_sacrebleu(folder: Path) -> None:

@@ -113,10 +113,13 @@ def test_real_data_in_official_layouts_has_the_arrays_that_it_had(real_data: Pat
     assert tensors.identity(prepare(DataRequest(name, real_data / place, options)).folder) == KNOWN[name]
 
 
-@pytest.mark.parametrize(("name", "options", "folder"), [
-    ("mnist-5k", {}, "mnist-5k-2bf4b71c25c3fe5a710e"),
-    ("movie-reviews", {"vocabulary": 5000, "length": 100}, "movie-reviews-d8a8941073ec29dd5cd9"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "options", "folder"),
+    [
+        ("mnist-5k", {}, "mnist-5k-2bf4b71c25c3fe5a710e"),
+        ("movie-reviews", {"vocabulary": 5000, "length": 100}, "movie-reviews-d8a8941073ec29dd5cd9"),
+    ],
+)
 def test_data_with_a_known_checksum_keeps_its_place_in_the_cache(
     name: str, options: dict[str, Any], folder: str
 ) -> None:

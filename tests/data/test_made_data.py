@@ -83,7 +83,9 @@ PLACE = "data.py cannot prepare the data at these sizes"
 @pytest.mark.parametrize(
     ("code", "message"),
     [
-        pytest.param("def prepare(folder, sizes):\n    return {}['x']", f"{PLACE}: KeyError: 'x' (line 2).", id="raises"),
+        pytest.param(
+            "def prepare(folder, sizes):\n    return {}['x']", f"{PLACE}: KeyError: 'x' (line 2).", id="raises"
+        ),
         pytest.param("import sys\nsys.exit(0)", "it called sys.exit(0) (line 2)", id="exits"),
         pytest.param("import os\nos._exit(0)", "its process ended with exit code 0 before", id="ends"),
         pytest.param("def prepare(folder):\n    return {}", f"{PLACE}: TypeError", id="arguments"),
@@ -93,11 +95,15 @@ PLACE = "data.py cannot prepare the data at these sizes"
         pytest.param("prepare = lambda *_: {}", "data.py: the train split has no arrays", id="nothing"),
         pytest.param("prepare = lambda *_: {'point': [[1, 2]] * 9}", "data.py holds no array 'label'", id="missing"),
         pytest.param(
-            "prepare = lambda *_: {'train/point': [[1, 2]], 'train/label': [1]}", "data.py: the test split", id="no test"
+            "prepare = lambda *_: {'train/point': [[1, 2]], 'train/label': [1]}",
+            "data.py: the test split",
+            id="no test",
         ),
-        pytest.param(RETURNS.replace("% 4", "% 5"), "data.py: label.npy has a number that is not from 0 to 3", id="high"),
+        pytest.param(
+            RETURNS.replace("% 4", "% 5"), "data.py: label.npy has a number that is not from 0 to 3", id="high"
+        ),
     ],
-)  # fmt: skip
+)
 def test_code_that_gives_no_data_is_reported_in_a_sentence(tmp_path: Path, code: str, message: str) -> None:
     found = error(prepare, request(tmp_path, code))
     assert message in found

@@ -128,20 +128,28 @@ def test_the_plan_says_how_many_samples_there_are(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        pytest.param({"label": None}, "holds no array 'label', which the network reads as int32 () per sample", id="missing"),
+        pytest.param(
+            {"label": None}, "holds no array 'label', which the network reads as int32 () per sample", id="missing"
+        ),
         pytest.param({"series": np.zeros((COUNT, 6, 3), "f4")}, "the network reads (6, 2) per sample", id="shape"),
         pytest.param({"series": np.float32(1)}, "so it must be (samples, 6, 2)", id="a number"),
         pytest.param({"label": labels(19)}, "different numbers of samples ('series' 20, 'label' 19)", id="count"),
-        pytest.param({"label": labels().astype("f4")}, "holds float32, but the network reads whole numbers", id="float"),
+        pytest.param(
+            {"label": labels().astype("f4")}, "holds float32, but the network reads whole numbers", id="float"
+        ),
         pytest.param({"label": labels() + 1}, "a number that is not from 0 to 2: 3 in sample 5", id="above"),
         pytest.param({"label": labels() - 1}, "a number that is not from 0 to 2: -1 in sample", id="below"),
-        pytest.param({"series": np.full((COUNT, 6, 2), np.nan, "f4")}, "not finite in float32: nan in sample", id="nan"),
+        pytest.param(
+            {"series": np.full((COUNT, 6, 2), np.nan, "f4")}, "not finite in float32: nan in sample", id="nan"
+        ),
         pytest.param({"series": np.full((COUNT, 6, 2), 1e300)}, "not finite in float32: 1e+300", id="too large"),
         pytest.param({"series": series(0), "label": labels(0)}, "the arrays have no samples", id="empty"),
         pytest.param({"series": series(1), "label": labels(1)}, "the train split has no samples", id="one sample"),
-        pytest.param({"label": np.array([str(n) for n in labels()])}, "but the network reads whole numbers", id="texts"),
+        pytest.param(
+            {"label": np.array([str(n) for n in labels()])}, "but the network reads whole numbers", id="texts"
+        ),
     ],
-)  # fmt: skip
+)
 def test_arrays_that_do_not_fit_are_refused(tmp_path: Path, change: dict[str, Any], message: str) -> None:
     arrays = {"series": series(), "label": labels()} | change
     save(tmp_path, **{name: array for name, array in arrays.items() if array is not None})

@@ -44,9 +44,12 @@ def test_pictures_that_are_not_read_are_counted_by_reason(photos: Path) -> None:
     found = images(photos)
     only = "as only .jpg, .jpeg and .png are read"
     assert left_out(found) == {
-        f".bmp files, {only}": 1, f".webp files, {only}": 1, "files in subfolders of class folders": 1,
-        "files outside of class folders": 1, "files that are not part of the layout": 1,
-    }  # fmt: skip
+        f".bmp files, {only}": 1,
+        f".webp files, {only}": 1,
+        "files in subfolders of class folders": 1,
+        "files outside of class folders": 1,
+        "files that are not part of the layout": 1,
+    }
     assert found.meta["train_count"] == 4
     assert (
         f"Left out: files that are not part of the layout: 1 (notes.txt); files outside of class folders: 1 (train/9.png); .bmp files, {only}: 1 (train/cat/2.bmp)"

@@ -83,8 +83,9 @@ def test_pairs_that_are_left_out_are_counted_by_reason(pairs: Path) -> None:
         german.write("a red house\n" * 2)
     found = parallel(pairs)
     assert left_out(found) == {
-        "train pairs of which a side is empty": 1, "train pairs longer than 30 and 30 word pieces": 1,
-    }  # fmt: skip
+        "train pairs of which a side is empty": 1,
+        "train pairs longer than 30 and 30 word pieces": 1,
+    }
     assert "train pairs of which a side is empty: 1 (line 21)" in case_inputs._origin(found.meta)
 
 
@@ -94,8 +95,11 @@ def test_text_without_sentence_ends_is_said_and_counted(tmp_path: Path) -> None:
     alike = "samples, which all have the same next-sentence label"
     one = "articles of one sentence (only \u3002\uff01\uff1f\uff1b end one), whose next sentence is always that of another article"
     assert hostile.changed(found.meta) == {
-        f"train {one}": 57, f"test {one}": 3, f"train {alike}": found.meta["train_count"], f"test {alike}": found.meta["test_count"],
-    }  # fmt: skip
+        f"train {one}": 57,
+        f"test {one}": 3,
+        f"train {alike}": found.meta["train_count"],
+        f"test {alike}": found.meta["test_count"],
+    }
 
 
 def test_an_article_that_does_not_end_is_refused(tmp_path: Path) -> None:

@@ -35,8 +35,13 @@ class Forked:
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._server = subprocess.Popen(
-            [sys.executable, __file__], env={**environ}, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
-        )  # fmt: skip
+            [sys.executable, __file__],
+            env={**environ},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            bufsize=1,
+        )
 
     def run(self, argv: Sequence[str], environ: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
         """Run `steelyard *argv` with these variables in the folder of this process. TimeoutExpired: it takes longer."""

@@ -101,8 +101,9 @@ def test_a_full_size_certificate_takes_one_step_of_a_small_batch(steelyard: Stee
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert {key: (each["passed"], each["steps"]) for key, each in found.items()} == {
-        "line:small/fake/scripted": (True, 1), "line:small/dummy/scripted": (True, 1),
-    }  # fmt: skip
+        "line:small/fake/scripted": (True, 1),
+        "line:small/dummy/scripted": (True, 1),
+    }
 
 
 def test_commands_before_the_first_run_tell_how_to_start_one(cli: CommandLine) -> None:
@@ -129,8 +130,11 @@ def test_a_dry_run_says_once_per_group_what_its_contenders_share(cli: CommandLin
     for batch in (8, 16):
         heading = lines.index(f"line:small,batch={batch}: 27 parameters, batch {batch}, about 10 ms a step")
         assert [line.split() for line in lines[heading + 1 : heading + 5]] == [
-            ["framework", "mode"], ["Fake,", "step_us", "1", "scripted"], ["Fake,", "step_us", "2", "scripted"], [],
-        ]  # fmt: skip
+            ["framework", "mode"],
+            ["Fake,", "step_us", "1", "scripted"],
+            ["Fake,", "step_us", "2", "scripted"],
+            [],
+        ]
 
 
 def test_the_default_study_compares_the_frameworks_on_two_networks(cli: CommandLine) -> None:

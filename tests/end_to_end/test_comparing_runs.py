@@ -55,8 +55,15 @@ def test_two_runs_are_compared_result_by_result(copied: Finished, cli: CommandLi
     _, out, _ = cli("compare", other.name, copied.folder.name)
     heading, *rows = out.splitlines()[:4]
     assert heading.split() == [
-        "workload", "input", "contender", other.name, copied.folder.name, "after", "/", "before",
-    ]  # fmt: skip
+        "workload",
+        "input",
+        "contender",
+        other.name,
+        copied.folder.name,
+        "after",
+        "/",
+        "before",
+    ]
     assert [" ".join(row.split()) for row in rows] == [
         f"line:small cached {title} {time} ms {time} ms 1.000 [1.000, 1.000]"
         for title, time in (("Dummy, step_us 10000", "10.0"), ("Fake", "10.0"), ("Dummy, step_us 12000", "12.0"))

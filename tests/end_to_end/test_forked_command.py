@@ -59,16 +59,24 @@ def test_nothing_is_left_of_an_earlier_command(
 
 
 def test_a_relative_folder_is_that_of_the_test(
-    forked: Forked, environ_for: Callable[..., dict[str, str]], data_folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:  # fmt: skip
+    forked: Forked,
+    environ_for: Callable[..., dict[str, str]],
+    data_folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
     monkeypatch.chdir(tmp_path)
     assert forked.run(("new", "workload", "mine", "--into", "."), environ_for(data_folder)).returncode == 0
     assert (tmp_path / "mine" / "network.py").exists()
 
 
 def test_a_command_that_takes_too_long_is_ended(
-    forked: Forked, environ_for: Callable[..., dict[str, str]], data_folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:  # fmt: skip
+    forked: Forked,
+    environ_for: Callable[..., dict[str, str]],
+    data_folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
     nobody_writes = tmp_path / "study.toml"
     os.mkfifo(nobody_writes)
     monkeypatch.setattr(forked_command, "LIMIT_S", 0.1)

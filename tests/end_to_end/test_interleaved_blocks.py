@@ -74,9 +74,11 @@ def test_a_contender_that_waits_ends_with_the_command(
 ) -> None:
     """A stopped process cannot end by itself; the kernel ends it when the command is killed."""
     process = subprocess.Popen(
-        [*command, "run", *TWO], env=environ_for(data_folder, PYTHONWARNINGS=""), stdout=subprocess.DEVNULL,
+        [*command, "run", *TWO],
+        env=environ_for(data_folder, PYTHONWARNINGS=""),
+        stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
-    )  # fmt: skip
+    )
     try:
         pid = _waiting(data_folder)
     finally:

@@ -20,9 +20,24 @@ MB = 10**6
 def test_the_largest_batch_uses_no_more_than_the_limit_and_the_next_one_does_not_fit(steelyard: Steelyard) -> None:
     """A sample of 10,000 features takes 40 kB, and the framework keeps a copy of each batch."""
     done = steelyard(
-        "run", "-w", "line", "-f", "fake", "--workloads", str(WORKLOADS), "--set", "features=10000", "--no-guard", "--plain",
-        "--no-certify", "--json", "--protocol", "largest-batch:2", "--memory-limit", "400MB",
-    )  # fmt: skip
+        "run",
+        "-w",
+        "line",
+        "-f",
+        "fake",
+        "--workloads",
+        str(WORKLOADS),
+        "--set",
+        "features=10000",
+        "--no-guard",
+        "--plain",
+        "--no-certify",
+        "--json",
+        "--protocol",
+        "largest-batch:2",
+        "--memory-limit",
+        "400MB",
+    )
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout)
     (comparison,) = result["comparisons"]

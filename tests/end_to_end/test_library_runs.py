@@ -52,9 +52,12 @@ def test_a_program_certifies_and_measures(tmp_path: Path, environ_for: Callable[
     assert found["value"] == pytest.approx(10 / 12, rel=0.01)
     assert "== Rounds" in done.stderr
     repeated = subprocess.run(
-        [sys.executable, "-m", "steelyard", *found["command"].split()[1:], "--dry-run", "--json"], env=environ, capture_output=True,
-        text=True, check=False,
-    )  # fmt: skip
+        [sys.executable, "-m", "steelyard", *found["command"].split()[1:], "--dry-run", "--json"],
+        env=environ,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert repeated.returncode == 0, repeated.stderr
 
 

@@ -58,8 +58,13 @@ def test_a_command_starts_in_an_interpreter_of_its_own(
     folders = {RUNS: str(copied.data_folder / "runs"), FOLDER: str(tmp_path / FOLDER), BUNDLE: str(tmp_path / BUNDLE)}
     argv = [folders.get(word, word) for word in STARTED[name]]
     done = subprocess.run(
-        [*command, name, *argv], env=environ_for(copied.data_folder), capture_output=True, text=True, timeout=LIMIT_S, check=False
-    )  # fmt: skip
+        [*command, name, *argv],
+        env=environ_for(copied.data_folder),
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_S,
+        check=False,
+    )
     assert done.returncode in (0, *OTHER_CODES.get(name, ())), done.stderr
     assert "Traceback" not in done.stderr, done.stderr
     assert done.stdout

@@ -85,7 +85,7 @@ def test_the_example_of_the_page_is_certified_by_the_command_of_the_page(folder:
 
 def test_its_update_rule_is_checked_by_itself_where_the_folder_has_the_small_network(
     folder: Path, steelyard: Steelyard
-) -> None:  # fmt: skip
+) -> None:
     (folder / "plain_numpy" / "workloads" / "update_rule.py").write_text(SMALL_NETWORK)
     done = steelyard(*words("certify", folder), "--json", "--plain")
     found = json.loads(done.stdout)["line:small/plain_numpy/eager"]
@@ -181,14 +181,44 @@ def test_the_doctor_finds_no_fault_in_the_example(folder: Path, steelyard: Steel
 @pytest.mark.parametrize(
     ("file", "old", "new", "name", "sentence"),
     [
-        ("adapter.py", '"columns" if probe.flags.f_contiguous else "rows"', '"rows"', "layout = columns", "layout was set to 'columns'"),
-        ("adapter.py", 'ORDERS = {"rows": "C", "columns": "F"}', 'ORDERS = {"rows": "F", "columns": "C"}', "layout = rows", "reports 'columns'"),
-        ("adapter.py", 'if settings.mode != "eager"', "if False", "mode no-such-value", "the request is returned, not read back"),
-        ("adapter.py", '"layout": "columns" if probe.flags.f_contiguous else "rows",', "", "mode eager", "layout was set to 'rows', but plain_numpy reports None"),
-        ("adapter.py", "np.array(array, self._dtype", "np.asarray(array, self._dtype", "mode eager: put copies", "put() must copy"),
+        (
+            "adapter.py",
+            '"columns" if probe.flags.f_contiguous else "rows"',
+            '"rows"',
+            "layout = columns",
+            "layout was set to 'columns'",
+        ),
+        (
+            "adapter.py",
+            'ORDERS = {"rows": "C", "columns": "F"}',
+            'ORDERS = {"rows": "F", "columns": "C"}',
+            "layout = rows",
+            "reports 'columns'",
+        ),
+        (
+            "adapter.py",
+            'if settings.mode != "eager"',
+            "if False",
+            "mode no-such-value",
+            "the request is returned, not read back",
+        ),
+        (
+            "adapter.py",
+            '"layout": "columns" if probe.flags.f_contiguous else "rows",',
+            "",
+            "mode eager",
+            "layout was set to 'rows', but plain_numpy reports None",
+        ),
+        (
+            "adapter.py",
+            "np.array(array, self._dtype",
+            "np.asarray(array, self._dtype",
+            "mode eager: put copies",
+            "put() must copy",
+        ),
         ("framework.toml", 'eager = "', 'lazy = "Later"\neager = "', "mode lazy", "Plain NumPy has no mode 'lazy'"),
     ],
-)  # fmt: skip
+)
 def test_the_doctor_finds_a_planted_fault(
     file: str, old: str, new: str, name: str, sentence: str, folder: Path, steelyard: Steelyard
 ) -> None:

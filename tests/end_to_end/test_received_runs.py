@@ -107,8 +107,13 @@ def trapped(folder: Path, marker: Path) -> tuple[str, ...]:
     python.write_text(f'#!/bin/sh\necho interpreter >> "{marker}"\nexec "{sys.executable}" "$@"\n')
     python.chmod(0o755)
     return (
-        "--workloads", str(folder / "workloads"), "--frameworks", str(folder / "frameworks"), "--env", f"plain_numpy={python}",
-    )  # fmt: skip
+        "--workloads",
+        str(folder / "workloads"),
+        "--frameworks",
+        str(folder / "frameworks"),
+        "--env",
+        f"plain_numpy={python}",
+    )
 
 
 @pytest.fixture(scope="session")
@@ -117,9 +122,19 @@ def sent(tmp_path_factory: pytest.TempPathFactory, shared_steelyard: Steelyard) 
     root = tmp_path_factory.mktemp("sent")
     named, marker = trapped(root, root / "marker"), root / "marker"
     done = shared_steelyard(
-        root, "run", *named, "-w", "line", "-f", "fake", "-f", "plain_numpy", *OPTIONS, "--json",
+        root,
+        "run",
+        *named,
+        "-w",
+        "line",
+        "-f",
+        "fake",
+        "-f",
+        "plain_numpy",
+        *OPTIONS,
+        "--json",
         STEELYARD_STATE=str(root / "state"),
-    )  # fmt: skip
+    )
     assert done.returncode == 0, done.stderr
     assert {"workload", "framework", "interpreter"} <= {line.split()[0] for line in marker.read_text().splitlines()}
     return Received(root, Path(json.loads(done.stdout)["folder"]), marker, named)
@@ -233,16 +248,26 @@ def _no_machine(record: dict[str, Any], other: str) -> None:
 
 
 EDITS = [
-    _program, _one_more_program, _workload, _changed_workload, _frameworks, _changed_framework, _machine, _no_machine,
-]  # fmt: skip
+    _program,
+    _one_more_program,
+    _workload,
+    _changed_workload,
+    _frameworks,
+    _changed_framework,
+    _machine,
+    _no_machine,
+]
 SENTENCES = {_machine: "was started on another machine", _no_machine: "does not say on which machine it was measured"}
 
 
 @pytest.mark.parametrize("edit", EDITS, ids=lambda each: each.__name__)
 def test_an_edited_record_of_ones_own_is_refused(
-    edit: Callable[[dict[str, Any], str], None], sent: Received, received: Received, cli: CommandLine,
+    edit: Callable[[dict[str, Any], str], None],
+    sent: Received,
+    received: Received,
+    cli: CommandLine,
     monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
+) -> None:
     monkeypatch.setenv("STEELYARD_STATE", str(sent.data_folder / "state"))
     changed = received.record
     edit(changed, "/somewhere/else/0123456789abcdef")

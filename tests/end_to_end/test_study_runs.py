@@ -90,9 +90,21 @@ def test_options_make_the_same_cells_as_a_study(cli: CommandLine, study: Path) -
     code, out, _ = cli("run", str(study), "--workloads", str(WORKLOADS), "--size", "Q", "--dry-run", "--json")
     assert code == 0
     _, other, _ = cli(
-        "run", *LINE, "-f", "fake", "-f", "dummy", "--protocol", "fixed:2+5", "--rounds", "2", "--batch", "4,8", "--dry-run",
+        "run",
+        *LINE,
+        "-f",
+        "fake",
+        "-f",
+        "dummy",
+        "--protocol",
+        "fixed:2+5",
+        "--rounds",
+        "2",
+        "--batch",
+        "4,8",
+        "--dry-run",
         "--json",
-    )  # fmt: skip
+    )
     assert json.loads(out)["cases"] == json.loads(other)["cases"]
 
 

@@ -61,9 +61,12 @@ def test_the_fastest_is_measured_anew_beside_the_usual_settings_and_a_rival(resu
 def test_every_try_and_its_outcome_is_recorded(result: dict[str, Any]) -> None:
     assert outcomes(result) == {
         "": ("usual", 1),
-        "step_us 9000": ("left behind", 2), "step_us 5000": ("chosen", 4), "step_us 8000": ("left behind", 4),
-        "step_us 14000": ("left behind", 1), "step_us 11000": ("left behind", 1),
-    }  # fmt: skip
+        "step_us 9000": ("left behind", 2),
+        "step_us 5000": ("chosen", 4),
+        "step_us 8000": ("left behind", 4),
+        "step_us 14000": ("left behind", 1),
+        "step_us 11000": ("left behind", 1),
+    }
     assert result["search"]["left_out"] == 0
 
 
@@ -113,9 +116,19 @@ def test_a_search_goes_on_where_it_was_interrupted(
 
 def test_settings_that_fail_are_left_out_with_their_reason(copied: Finished, steelyard: Steelyard) -> None:
     found = result_of(
-        steelyard("advise", "--tune", "fake", "--run", str(copied.folder), "--knob", "fault=nan,die", "--knob",
-                  "step_us=9000", *MORE)
-    )  # fmt: skip
+        steelyard(
+            "advise",
+            "--tune",
+            "fake",
+            "--run",
+            str(copied.folder),
+            "--knob",
+            "fault=nan,die",
+            "--knob",
+            "step_us=9000",
+            *MORE,
+        )
+    )
     tried = {tuple(each["settings"].items()): each for each in found["search"]["tried"]}
     assert tried[("fault", "nan"),]["outcome"] == "failed"
     assert "is nan" in tried[("fault", "nan"),]["reason"]

@@ -78,9 +78,12 @@ def test_a_command_that_is_told_not_to_wait_names_the_holder_and_leaves_nothing(
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("what", ["run", "certify"])
 def test_a_command_that_is_stopped_while_it_waits_leaves_no_run_folder(
-    what: str, number: signal.Signals, hold: Callable[[str], int], data_folder: Path,
+    what: str,
+    number: signal.Signals,
+    hold: Callable[[str], int],
+    data_folder: Path,
     environ_for: Callable[..., dict[str, str]],
-) -> None:  # fmt: skip
+) -> None:
     hold("run")
     with subprocess.Popen(
         [sys.executable, "-m", "steelyard", what, *GUARDED, *TWO],
@@ -139,13 +142,19 @@ def test_what_is_timed_is_not_disturbed_by_an_explanation(
     assert done.returncode == 2
 
 
-@pytest.mark.parametrize(("given", "said"), [
-    (("run", "--wait", "1", "--no-wait"), "--wait and --no-wait contradict each other"),
-    (("run", "--no-guard", "--wait", "1"), "With --no-guard a run waits for no other command, so it takes no --wait"),
-    (("run", "--on", "ray", "--no-wait"), "--no-wait is about this machine"),
-    (("certify", "--wait", "long"), "--wait must be a number of"),
-    (("explain", "--wait", "-1"), "--wait must be a number of"),
-    (("advise", "--no-wait"), "--no-wait needs --tune FRAMEWORK"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (("run", "--wait", "1", "--no-wait"), "--wait and --no-wait contradict each other"),
+        (
+            ("run", "--no-guard", "--wait", "1"),
+            "With --no-guard a run waits for no other command, so it takes no --wait",
+        ),
+        (("run", "--on", "ray", "--no-wait"), "--no-wait is about this machine"),
+        (("certify", "--wait", "long"), "--wait must be a number of"),
+        (("explain", "--wait", "-1"), "--wait must be a number of"),
+        (("advise", "--no-wait"), "--no-wait needs --tune FRAMEWORK"),
+    ],
+)
 def test_what_contradicts_itself_is_refused(given: tuple[str, ...], said: str, cli: CommandLine) -> None:
     assert said in cli.error(*given)

@@ -137,11 +137,17 @@ def test_what_could_not_be_compiled_leaves_nothing(spec: EnvironmentSpec, fake_u
 @pytest.mark.parametrize(
     ("output", "sentence"),
     [
-        ("/a/b.cc:3:10: fatal error: Python.h: No such file or directory\nmake: *** [x] Error 1\n", "install the package python3-dev"),
+        (
+            "/a/b.cc:3:10: fatal error: Python.h: No such file or directory\nmake: *** [x] Error 1\n",
+            "install the package python3-dev",
+        ),
         ("c++: fatal error: Killed signal terminated program cc1plus\n", "memory was not enough"),
-        ("/a/b.cc:3:10: error: 'x' is not a member\nerror: subprocess failed\n", "pip failed: b.cc: 'x' is not a member"),
+        (
+            "/a/b.cc:3:10: error: 'x' is not a member\nerror: subprocess failed\n",
+            "pip failed: b.cc: 'x' is not a member",
+        ),
     ],
-)  # fmt: skip
+)
 def test_the_errors_of_compilers_become_one_sentence(output: str, sentence: str) -> None:
     assert sentence in explain(output, 1, "pip")
 

@@ -38,8 +38,11 @@ def test_an_unknown_version_suggests_the_closest_and_an_alternative() -> None:
 def test_the_last_part_of_versions_stands_for_all_environments_that_have_it() -> None:
     found = expanded([EnvironmentName("horovod"), EnvironmentName("jax"), EnvironmentName("mxnet", "1.9.1+horovod")])
     assert [str(each) for each in found] == [
-        "mxnet@1.9.1+horovod", "pytorch@2.13.0+horovod", "tensorflow@2.21.0+horovod", "jax",
-    ]  # fmt: skip
+        "mxnet@1.9.1+horovod",
+        "pytorch@2.13.0+horovod",
+        "tensorflow@2.21.0+horovod",
+        "jax",
+    ]
 
 
 def test_a_name_without_a_version_after_the_sign_is_refused() -> None:

@@ -32,9 +32,13 @@ def start(script: str, fake_uv: FakeUv, tiny: EnvironmentSpec, target: Path) -> 
     program = str(fake_uv.folder / "uv")
     text = script.format(program=program, lock=tiny.lock.text, python=tiny.python_version, target=str(target))
     return subprocess.Popen(
-        [sys.executable, "-c", text], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+        [sys.executable, "-c", text],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.parametrize(

@@ -111,10 +111,15 @@ def test_a_record_that_was_changed_with_its_file_is_noticed(
 @pytest.mark.parametrize(
     "name",
     [
-        "sitecustomize.py", "usercustomize.py", "more.pth", "tinyframework/extra.so", "tinyframework/kernels.pyc",
-        "other-1.0.dist-info/entry_points.txt", "numpy/__init__.py",
+        "sitecustomize.py",
+        "usercustomize.py",
+        "more.pth",
+        "tinyframework/extra.so",
+        "tinyframework/kernels.pyc",
+        "other-1.0.dist-info/entry_points.txt",
+        "numpy/__init__.py",
     ],
-)  # fmt: skip
+)
 def test_a_file_that_belongs_to_no_package_is_noticed_and_removed(
     created: Path, fake_uv: FakeUv, tiny: EnvironmentSpec, events: Events, name: str
 ) -> None:

@@ -57,15 +57,37 @@ def planted(folder: Path, user: str, host: str, node: str, word: str) -> None:
         }
 
     change(folder / "run.json", run)
-    lines = [{"group": "line:small", "round": 1, "attempt": 0, "kept": True, "severity": 0.0, "host_noise": {}, "node": node,
-              "beside": [node], "reasons": [f"{user}'s program {home}/x.py took 2 cores"]}]  # fmt: skip
+    lines = [
+        {
+            "group": "line:small",
+            "round": 1,
+            "attempt": 0,
+            "kept": True,
+            "severity": 0.0,
+            "host_noise": {},
+            "node": node,
+            "beside": [node],
+            "reasons": [f"{user}'s program {home}/x.py took 2 cores"],
+        }
+    ]
     (folder / "rounds.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
     change(
         folder / "certificates.json",
         lambda known: {key: value | {"imported": {f"{home}/x.py": "ab"}} for key, value in known.items()},
     )
     for trial in sorted((folder / "trials").iterdir())[:2]:
-        change(trial / "job.json", lambda job: job | {"folder": f"{home}/t", "node": node, "variables": {"TOKEN": word}, "data": job["data"] | {"prepared": mount}})  # fmt: skip
+        change(
+            trial / "job.json",
+            lambda job: (
+                job
+                | {
+                    "folder": f"{home}/t",
+                    "node": node,
+                    "variables": {"TOKEN": word},
+                    "data": job["data"] | {"prepared": mount},
+                }
+            ),
+        )
         warning = {
             "v": 2,
             "event": "warning",

@@ -21,15 +21,56 @@ from steelyard.results import record
 
 READER = MarkdownIt("commonmark").enable("table")
 # Commands of LaTeX itself that the reader does not know.
-COMMANDS = {"textbar": "|", "textmu": "µ", "texttimes": "×", "textpm": "±", "textasciigrave": "`", "infty": "∞", "geq": "≥", "leq": "≤",
-            "textless": "<", "textgreater": ">", "textasciicircum": "^", "textasciitilde": "~", "textbackslash": "\\",
-            "ensuremath": "%s"}  # fmt: skip
+COMMANDS = {
+    "textbar": "|",
+    "textmu": "µ",
+    "texttimes": "×",
+    "textpm": "±",
+    "textasciigrave": "`",
+    "infty": "∞",
+    "geq": "≥",
+    "leq": "≤",
+    "textless": "<",
+    "textgreater": ">",
+    "textasciicircum": "^",
+    "textasciitilde": "~",
+    "textbackslash": "\\",
+    "ensuremath": "%s",
+}
 SYMBOLS = get_default_latex_context_db()
 SYMBOLS.add_context_category("signs", [MacroTextSpec(*pair) for pair in COMMANDS.items()], prepend=True)
 TEXTS = st.text(st.characters(codec="utf-8", exclude_categories=["Cs", "Cc"]), max_size=30) | st.sampled_from(
-    ["- a", "---", "1. a", "1) x", "# a", "=", "| a | b |", "`x`", "![a](b)", "<b>", "https://x.y", "www.x.y", "@somebody", "#1", "a_b_c", "$x$",
-     "\\input{x}", "\\", "%", "[x]", "\\\\[2cm]", "{", "}", "a\\|b", "&amp;", "~/x", "--x", "^^M"]
-)  # fmt: skip
+    [
+        "- a",
+        "---",
+        "1. a",
+        "1) x",
+        "# a",
+        "=",
+        "| a | b |",
+        "`x`",
+        "![a](b)",
+        "<b>",
+        "https://x.y",
+        "www.x.y",
+        "@somebody",
+        "#1",
+        "a_b_c",
+        "$x$",
+        "\\input{x}",
+        "\\",
+        "%",
+        "[x]",
+        "\\\\[2cm]",
+        "{",
+        "}",
+        "a\\|b",
+        "&amp;",
+        "~/x",
+        "--x",
+        "^^M",
+    ]
+)
 
 
 def words(text: str) -> str:

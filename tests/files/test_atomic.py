@@ -47,7 +47,11 @@ def test_a_damaged_folder_is_rebuilt(tmp_path: Path, damage: str):
 @pytest.mark.parametrize(
     "index",
     [
-        "", "[]", "null", "[" * 100_000, '{"format": 2, "sha256": "", "meta_sha256": "", "meta": {}, "tensors": []}',
+        "",
+        "[]",
+        "null",
+        "[" * 100_000,
+        '{"format": 2, "sha256": "", "meta_sha256": "", "meta": {}, "tensors": []}',
         '{"format": 2, "sha256": "", "meta_sha256": "", "meta": {}, "tensors": {"x": []}}',
         '{"format": 2, "sha256": "", "meta_sha256": "", "meta": {}, "tensors": {"x": {"dtype": "O", "shape": [3], "offset": 0}}}',
         '{"format": 2, "sha256": "", "meta_sha256": "", "meta": {}, "tensors": {"x": {"dtype": "x", "shape": [3], "offset": 0}}}',
@@ -55,7 +59,7 @@ def test_a_damaged_folder_is_rebuilt(tmp_path: Path, damage: str):
         '{"format": 2, "sha256": "", "meta_sha256": "", "meta": {}, "tensors": {"x": {"dtype": "<i8", "shape": ["3"], "offset": 0}}}',
         '{"format": 2, "sha256": "", "meta_sha256": "", "meta": {}, "tensors": {"x": {"dtype": "<i8", "shape": [3], "offset": 99}}}',
     ],
-)  # fmt: skip
+)
 def test_an_index_that_is_none_makes_the_folder_damaged(tmp_path: Path, index: str):
     folder = atomic.place(tmp_path / "thing", _fill)
     (folder / tensors.INDEX).write_text(index)

@@ -7,9 +7,23 @@ from dataclasses import dataclass
 WIDTHS = (80, 120, 200)
 # Kinds that lay out nothing that others do not are shown at one width: the whole set takes about a minute of computing time.
 AT_ONE_WIDTH = {
-    "alone", "diverged", "documents-of-batches", "documents-of-graphs", "documents-of-profiles", "documents-of-scores", "documents-quick",
-    "equal", "frameworks", "memory", "nothing", "older", "searches", "seeds", "uncertified", "without-numbers",
-}  # fmt: skip
+    "alone",
+    "diverged",
+    "documents-of-batches",
+    "documents-of-graphs",
+    "documents-of-profiles",
+    "documents-of-scores",
+    "documents-quick",
+    "equal",
+    "frameworks",
+    "memory",
+    "nothing",
+    "older",
+    "searches",
+    "seeds",
+    "uncertified",
+    "without-numbers",
+}
 
 
 @dataclass(frozen=True)
@@ -187,8 +201,10 @@ def commands_of(kind: str) -> list[Shown]:
 
 def _of_run(run: str, known: Kind) -> list[Shown]:
     widths = (120,) if run in AT_ONE_WIDTH else WIDTHS
-    shown = [_shown(f"report-{width}", f"report {run}", width, *(f"runs/{run}/report.html" for _ in range(width == 120)))
-             for width in widths]  # fmt: skip
+    shown = [
+        _shown(f"report-{width}", f"report {run}", width, *(f"runs/{run}/report.html" for _ in range(width == 120)))
+        for width in widths
+    ]
     shown += [_shown("report", f"report {run} --json"), _shown("advise", f"advise --run {run}")]
     for quantity in known.quantities:
         name = quantity.replace(" ", "-")

@@ -15,7 +15,7 @@ from test_graph_page import STAGES, WANTED
 from steelyard.plan import resolve, studies
 from steelyard.plan.options import Options
 from steelyard.published.gathering import gather
-from steelyard.published.held import Held
+from steelyard.published.study_tables import StudyTable
 from steelyard.results import record
 from steelyard.statistics import scores
 from steelyard.statistics.conditions import Conditions
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 
 ARMS = {"mindspore": "fake", "pytorch": "dummy"}
 HELD = (
-    Held("S0:table-2", where={"quantity": "training time"}, arms=ARMS, compare=("mindspore", "pytorch")),
-    Held("S0:table-2-ratios", where={"device": "V100"}, arms=ARMS),
-    Held("S0:table-2", where={"quantity": "accuracy"}, arms=ARMS),
-    Held("S0:claim-speed-and-accuracy", where={"quantity": "speed"}, arms=ARMS),
+    StudyTable("S0:table-2", where={"quantity": "training time"}, sides=ARMS, compare=("mindspore", "pytorch")),
+    StudyTable("S0:table-2-ratios", where={"device": "V100"}, sides=ARMS),
+    StudyTable("S0:table-2", where={"quantity": "accuracy"}, sides=ARMS),
+    StudyTable("S0:claim-speed-and-accuracy", where={"quantity": "speed"}, sides=ARMS),
 )
 STANDS_FOR = {"line:small": "googlenet:cifar10"}
 
@@ -63,18 +63,21 @@ def documents_apart(root: Path) -> None:
 
 
 CELL = "vgg16:imagenet"
-OVERHEAD = Held(
-    "S1:table-7-overhead", where={"cell": CELL, "framework": "tensorflow", "devices": 2}, arms={"tensorflow": "fake,strategy=copies"}
-)  # fmt: skip
+OVERHEAD = StudyTable(
+    "S1:table-7-overhead",
+    where={"cell": CELL, "framework": "tensorflow", "devices": 2},
+    sides={"tensorflow": "fake,strategy=copies"},
+)
 
 
 def documents_of_strategies(root: Path) -> None:
     """Published overheads of several devices, beside ranks that exchange nothing and by weak scaling."""
     scripts = {
-        "batch=16/fake/scripted,strategy=single": Script(10.0, **QUICK), "batch=32/fake/scripted,strategy=copies": Script(10.3, **QUICK),
+        "batch=16/fake/scripted,strategy=single": Script(10.0, **QUICK),
+        "batch=32/fake/scripted,strategy=copies": Script(10.3, **QUICK),
         "batch=32/fake/scripted,strategy=alone": Script(10.0, passed=False, **QUICK),
         "fake": Script(20.0, passed=None, **QUICK),
-    }  # fmt: skip
+    }
     wanted = options(
         frameworks=("fake",), strategies=("single:1", "copies:2", "alone:2"), threads=(1,), batches=(16, 32)
     )
@@ -82,9 +85,14 @@ def documents_of_strategies(root: Path) -> None:
     names = {f"line:small,batch={batch}": CELL for batch in (16, 32)}
     with many_cores():
         written(
-            root, "documents-of-strategies", scripts, wanted, published=gather("multi-device-speed", held, "Q"), stands_for=names,
+            root,
+            "documents-of-strategies",
+            scripts,
+            wanted,
+            published=gather("multi-device-speed", held, "Q"),
+            stands_for=names,
             stated=False,
-        )  # fmt: skip
+        )
 
 
 def documents_of_profiles(root: Path) -> None:
@@ -103,12 +111,14 @@ def documents_of_scores(root: Path) -> None:
     golden_archives.unpack("learning", root)
     folder = (root / "runs" / "learning").rename(root / "runs" / "documents-of-scores")
     plan = record.read(folder).plan
-    arms = {"mindspore": "fake", "pytorch": "dummy", "tensorflow": "fake"}
+    sides = {"mindspore": "fake", "pytorch": "dummy", "tensorflow": "fake"}
     held = (
-        *(Held("S0:claim-speed-and-accuracy", quantity, where={"quantity": "accuracy"}, arms=arms)
-          for quantity in (scores.SCORE, scores.BEST, scores.CONVERGENCE, scores.LOSS)),
-        Held("S3:claim-equal-results", "score", arms=arms),
-    )  # fmt: skip
+        *(
+            StudyTable("S0:claim-speed-and-accuracy", quantity, where={"quantity": "accuracy"}, sides=sides)
+            for quantity in (scores.SCORE, scores.BEST, scores.CONVERGENCE, scores.LOSS)
+        ),
+        StudyTable("S3:claim-equal-results", "score", sides=sides),
+    )
     known = unstated(gather("mindspore-training", held, "P"))
     tables = tuple(
         replace(table, statements=tuple(replace(each, cell="", optimizer="") for each in table.statements))
@@ -123,25 +133,38 @@ def documents_of_batches(root: Path) -> None:
     (table, *_) = (each for each in known.tables if any(one.statistic for one in each.statements))
     statements = tuple(
         replace(
-            each, cell="", optimizer="", conditions=(Conditions(),), first=replace(each.first, framework="dummy", mode="", settings={}),
+            each,
+            cell="",
+            optimizer="",
+            conditions=(Conditions(),),
+            first=replace(each.first, framework="dummy", mode="", settings={}),
             second=replace(each.second, framework="fake", mode="", settings={}) if each.second else None,
         )
         for each in table.statements
-    )  # fmt: skip
+    )
     scripts = {"batch=32/fake": Script(20.0, **QUICK), "fake": Script(10.0, **QUICK), "dummy": Script(15.0, **QUICK)}
     written(
-        root, "documents-of-batches", scripts, options(batches=(16, 32, 64)),
-        published=replace(known, tables=(replace(table, statements=statements),)), stated=False,
-    )  # fmt: skip
+        root,
+        "documents-of-batches",
+        scripts,
+        options(batches=(16, 32, 64)),
+        published=replace(known, tables=(replace(table, statements=statements),)),
+        stated=False,
+    )
 
 
 def documents_of_graphs(root: Path) -> None:
     """Published counts of operations, beside those of graphs that were counted here."""
     published = studies.study("graph-optimizations").published
     folder = written(
-        root, "documents-of-graphs", {"tensorflow": Script(10.0, **QUICK), "pytorch": Script(9.0, **QUICK)}, WANTED,
-        published=gather("graph-optimizations", published, "P"), stands_for={"resnet18:tiny": "resnet50:imagenet"}, stated=False,
-    )  # fmt: skip
+        root,
+        "documents-of-graphs",
+        {"tensorflow": Script(10.0, **QUICK), "pytorch": Script(9.0, **QUICK)},
+        WANTED,
+        published=gather("graph-optimizations", published, "P"),
+        stands_for={"resnet18:tiny": "resnet50:imagenet"},
+        stated=False,
+    )
     names = {each.name: each.file_name for each in resolve.plan(WANTED).variants}
     write_graph(folder / "graphs" / names["tensorflow/graph,passes=all"], STAGES, GRAPH_RULES)
     write_graph(folder / "graphs" / names["tensorflow/graph,passes=others"], STAGES[:2], GRAPH_RULES, done=False)
@@ -157,6 +180,14 @@ def without_numbers(root: Path) -> None:
 MAKERS: dict[str, Callable[[Path], None]] = {
     each.__name__.replace("_", "-"): each
     for each in (
-        documents, documents_quick, documents_apart, documents_of_strategies, documents_of_profiles, documents_of_scores, documents_of_batches, documents_of_graphs, without_numbers,
+        documents,
+        documents_quick,
+        documents_apart,
+        documents_of_strategies,
+        documents_of_profiles,
+        documents_of_scores,
+        documents_of_batches,
+        documents_of_graphs,
+        without_numbers,
     )
-}  # fmt: skip
+}

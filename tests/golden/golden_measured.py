@@ -49,9 +49,12 @@ def _steelyard(root: Path, *arguments: str, **variables: str) -> dict[str, Any]:
     """Run a command with its own folders; returns what it prints as JSON."""
     own = {"STEELYARD_CACHE": str(root / "cache"), "STEELYARD_RUNS": str(root), "PYTHONPATH": str(TESTS.parent / "src")}
     done = subprocess.run(
-        [sys.executable, "-m", "steelyard", *arguments, "--json"], capture_output=True, text=True, check=False,
+        [sys.executable, "-m", "steelyard", *arguments, "--json"],
+        capture_output=True,
+        text=True,
+        check=False,
         env={**os.environ, **own, "STEELYARD_LOCKS": "", **variables},
-    )  # fmt: skip
+    )
     if done.returncode not in (0, 3):
         raise SystemExit(f"steelyard {' '.join(arguments)} ended with {done.returncode}: {done.stderr}")
     found: dict[str, Any] = json.loads(done.stdout)

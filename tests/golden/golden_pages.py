@@ -9,13 +9,48 @@ from typing import Any
 
 HEADINGS = {f"h{level}": "#" * level for level in range(1, 7)}
 BLOCKS = {
-    "address", "article", "aside", "blockquote", "body", "br", "caption", "dd", "div", "dl", "dt", "figcaption", "figure", "footer",
-    "header", "li", "main", "nav", "noscript", "ol", "p", "pre", "section", "summary", "table", "tbody", "thead", "title", "tr", "ul",
+    "address",
+    "article",
+    "aside",
+    "blockquote",
+    "body",
+    "br",
+    "caption",
+    "dd",
+    "div",
+    "dl",
+    "dt",
+    "figcaption",
+    "figure",
+    "footer",
+    "header",
+    "li",
+    "main",
+    "nav",
+    "noscript",
+    "ol",
+    "p",
+    "pre",
+    "section",
+    "summary",
+    "table",
+    "tbody",
+    "thead",
+    "title",
+    "tr",
+    "ul",
     *HEADINGS,
-}  # fmt: skip
+}
 # What stands before the text of an element.
-SIGNS = {**{tag: f"{sign} " for tag, sign in HEADINGS.items()}, "li": "- ", "summary": "[fold] ", "caption": "[table] ",
-         "figcaption": "[caption] ", "title": "[title] ", "dd": "  = "}  # fmt: skip
+SIGNS = {
+    **{tag: f"{sign} " for tag, sign in HEADINGS.items()},
+    "li": "- ",
+    "summary": "[fold] ",
+    "caption": "[table] ",
+    "figcaption": "[caption] ",
+    "title": "[title] ",
+    "dd": "  = ",
+}
 # What is not shown; and headings of columns that a narrow screen repeats in every cell.
 UNSEEN, REPEATED = {"script", "style"}, "label-in-card"
 CELLS = {"td", "th"}

@@ -86,10 +86,13 @@ def inference(root: Path) -> None:
 def sweep(root: Path) -> None:
     """Two values of a setting in two frameworks, and two batches."""
     scripts = {
-        "batch=16/fake/scripted,noise=0.5": Script(15.0, **QUICK), "batch=16/fake": Script(10.0, **QUICK),
-        "batch=16/dummy/scripted,noise=0.5": Script(8.0, **QUICK), "batch=16/dummy": Script(16.0, **QUICK),
-        "noise=0.5": Script(30.0, process_scatter=0.05, **QUICK), "batch=64": Script(29.0, process_scatter=0.05, **QUICK),
-    }  # fmt: skip
+        "batch=16/fake/scripted,noise=0.5": Script(15.0, **QUICK),
+        "batch=16/fake": Script(10.0, **QUICK),
+        "batch=16/dummy/scripted,noise=0.5": Script(8.0, **QUICK),
+        "batch=16/dummy": Script(16.0, **QUICK),
+        "noise=0.5": Script(30.0, process_scatter=0.05, **QUICK),
+        "batch=64": Script(29.0, process_scatter=0.05, **QUICK),
+    }
     written(root, "sweep", scripts, options(knobs=("noise=0.0,0.5",), batches=(16, 64)))
 
 
@@ -97,8 +100,11 @@ def largest_batch(root: Path) -> None:
     """The largest batch within a limit of memory, by one search of each contender."""
     scripts = {"fake": Script(10.0, rounds=1), "dummy": Script(12.0, rounds=1)}
     written(
-        root, "largest-batch", scripts, options(knobs=("noise=0.0,0.5",), protocol="largest-batch:3", memory_limits=("2 GB",))
-    )  # fmt: skip
+        root,
+        "largest-batch",
+        scripts,
+        options(knobs=("noise=0.0,0.5",), protocol="largest-batch:3", memory_limits=("2 GB",)),
+    )
 
 
 def largest_batches(root: Path) -> None:
@@ -147,10 +153,18 @@ def _all_reduce(folder: Path, strategy: str, *milliseconds: float) -> None:
     )
     shutil.copy(job, home / "job.json")
     lines = [
-        {"event": "all-reduce", "collective": "scripted mean", "phase": "counted", "bytes": 108, "processes": 2, "calls": 10,
-         "elapsed_ns": round(1e7 * each), "sent_bytes": 240}
+        {
+            "event": "all-reduce",
+            "collective": "scripted mean",
+            "phase": "counted",
+            "bytes": 108,
+            "processes": 2,
+            "calls": 10,
+            "elapsed_ns": round(1e7 * each),
+            "sent_bytes": 240,
+        }
         for each in milliseconds
-    ]  # fmt: skip
+    ]
     text = "".join(
         json.dumps({"v": protocol.VERSION, "t_ns": 0, **each}) + "\n" for each in [*lines, {"event": "done"}]
     )
@@ -161,13 +175,15 @@ def _all_reduce(folder: Path, strategy: str, *milliseconds: float) -> None:
 def strategies(root: Path) -> None:
     """One process, two and four that exchange gradients, and two that exchange nothing; two batches, for weak scaling."""
     scripts = {
-        "batch=16/fake/scripted,strategy=single": Script(10.0, **QUICK), "batch=16/fake/scripted,strategy=copies:2": Script(6.0, **QUICK),
+        "batch=16/fake/scripted,strategy=single": Script(10.0, **QUICK),
+        "batch=16/fake/scripted,strategy=copies:2": Script(6.0, **QUICK),
         "batch=16/fake/scripted,strategy=copies:4": Script(4.5, **QUICK),
         "batch=16/fake/scripted,strategy=alone": Script(5.4, passed=None, **QUICK),
-        "strategy=single": Script(20.0, **QUICK), "strategy=copies:2": Script(10.5, **QUICK),
+        "strategy=single": Script(20.0, **QUICK),
+        "strategy=copies:2": Script(10.5, **QUICK),
         "strategy=copies:4": Script(7.0, failure=("out-of-memory", "Rank 1 of 4: it needs more."), rounds=0),
         "strategy=alone": Script(9.0, passed=None, **QUICK),
-    }  # fmt: skip
+    }
     wanted = options(
         frameworks=("fake",), strategies=("single:1", "copies:2", "copies:4", "alone:2"), threads=(1,), batches=(16, 32)
     )
@@ -196,9 +212,10 @@ def link_speed(root: Path) -> None:
 def profiles(root: Path) -> None:
     """Three contenders, two of them profiled twice; one profile failed."""
     scripts = {
-        "step_us=10000": Script(10.0, operations=20, **QUICK), "step_us=6000": Script(6.0, operations=10, **QUICK),
+        "step_us=10000": Script(10.0, operations=20, **QUICK),
+        "step_us=6000": Script(6.0, operations=10, **QUICK),
         "dummy": Script(12.0, profile_failure=("unsupported", "This framework has no profiler."), **QUICK),
-    }  # fmt: skip
+    }
     written(root, "profiles", scripts, options(knobs=("fake.step_us=10000,6000",), profiles=2))
 
 
@@ -230,8 +247,14 @@ def limits(root: Path) -> None:
     host = {**MACHINE, "caches": {"L1d": 2**30, "L2": 2**10, "L3": 2**20}, "gpus": ["Test Accelerator"]}
     scripts = {"fake": Script(20.0, **QUICK), "dummy": Script(40.0, **QUICK)}
     folder = written(
-        root, "limits", scripts, options(threads=(2,)), host=host, peak={"float32, 2 threads": {"numpy": 200.0}}, bandwidth={"2": 10.0}
-    )  # fmt: skip
+        root,
+        "limits",
+        scripts,
+        options(threads=(2,)),
+        host=host,
+        peak={"float32, 2 threads": {"numpy": 200.0}},
+        bandwidth={"2": 10.0},
+    )
     _json(folder / record.FILE, _with_work)
     for path in folder.glob("trials/*/events.jsonl"):
         _lines(path, _metered)
@@ -253,17 +276,21 @@ def job_length(root: Path) -> None:
     """What starts at once and is slow, what compiles and saves time, and what compiles and saves nothing."""
     exact = {"scatter": 0.0, "process_scatter": 0.0, **QUICK}
     scripts = {
-        "step_us=10000": Script(10.0, first_step_ms=10.0, **exact), "step_us=6000": Script(6.0, first_step_ms=2006.0, **exact),
+        "step_us=10000": Script(10.0, first_step_ms=10.0, **exact),
+        "step_us=6000": Script(6.0, first_step_ms=2006.0, **exact),
         "dummy": Script(12.0, first_step_ms=1012.0, **exact),
-    }  # fmt: skip
+    }
     written(root, "job-length", scripts, options(knobs=("fake.step_us=10000,6000", "dummy.step_us=12000")))
 
 
 def many(root: Path) -> None:
     """Sixteen contenders: more pairs than a person reads, some of them not told apart."""
     steps = [10_000 + 400 * place for place in range(8)]
-    scripts = {f"{name}/scripted,step_us={us}": Script(us / 1000 + extra, process_scatter=0.02, **QUICK)
-               for name, extra in (("fake", 0.0), ("dummy", 0.1)) for us in steps}  # fmt: skip
+    scripts = {
+        f"{name}/scripted,step_us={us}": Script(us / 1000 + extra, process_scatter=0.02, **QUICK)
+        for name, extra in (("fake", 0.0), ("dummy", 0.1))
+        for us in steps
+    }
     written(root, "many", scripts, options(knobs=(f"step_us={','.join(map(str, steps))}",)))
 
 
@@ -272,27 +299,35 @@ def left_out(root: Path) -> None:
     names = {place: f"step_us={us}" for place, us in enumerate((10000, 11000, 12000, 13000, 14000, 15000))}
     scripts = {
         f"fake/scripted,{names[0]}": Script(10.0, asynchronous=True, **QUICK),
-        f"fake/scripted,{names[1]}": Script(8.0, passed=False, sentence="head.bias after 1 step is off by 3.1e-02.", **QUICK),
+        f"fake/scripted,{names[1]}": Script(
+            8.0, passed=False, sentence="head.bias after 1 step is off by 3.1e-02.", **QUICK
+        ),
         f"fake/scripted,{names[2]}": Script(9.0, passed=None, **QUICK),
         f"fake/scripted,{names[3]}": Script(rounds=0, failure=("out-of-memory", "It needs more memory than there is.")),
         f"fake/scripted,{names[4]}": Script(5.0, **QUICK),
         f"fake/scripted,{names[5]}": Script(1.0, **QUICK),
         "dummy/scripted,step_us=10000": Script(12.0, warnings=("no-steady-state",), **QUICK),
         "dummy": Script(13.0, **QUICK),
-    }  # fmt: skip
+    }
     variants = ",".join(name.partition("=")[2] for name in names.values())
     planned = options(frameworks=("fake", "dummy"), knobs=(f"fake.step_us={variants}", "dummy.step_us=10000,11000"))
     folder = written(
-        root, "left-out", scripts, planned, above_peak={"line:small/fake/scripted,step_us=15000": "It would need 9 times the arithmetic peak."},
+        root,
+        "left-out",
+        scripts,
+        planned,
+        above_peak={"line:small/fake/scripted,step_us=15000": "It would need 9 times the arithmetic peak."},
         fewer_multiplications={
             "line:small/dummy/scripted,step_us=10000": "That is possible only with convolutions that multiply less often."
         },
-    )  # fmt: skip
+    )
     proofs = record.read_certificates(folder)
     (wrong,) = [each.case.id for each in record.read(folder).plan.variants if names[4] in each.key]
     proofs[wrong] = {
-        "passed": False, "sentence": "Wrong on purpose: the loss is a sum, as in that program.", "on_purpose": "wrong on purpose"
-    }  # fmt: skip
+        "passed": False,
+        "sentence": "Wrong on purpose: the loss is a sum, as in that program.",
+        "on_purpose": "wrong on purpose",
+    }
     (folder / record.CERTIFICATES).write_text(json.dumps(proofs))
 
 
@@ -302,18 +337,26 @@ def retired(root: Path) -> None:
     plan = record.read(folder).plan
     facts = {
         **plan.frameworks,
-        "fake": replace(plan.frameworks["fake"], maintained=False, maintained_source="https://example.org/retired",
-                        exported_to=("onnxruntime",)),
-    }  # fmt: skip
+        "fake": replace(
+            plan.frameworks["fake"],
+            maintained=False,
+            maintained_source="https://example.org/retired",
+            exported_to=("onnxruntime",),
+        ),
+    }
     record.update(folder, plan=replace(plan, frameworks=facts))
 
 
 def unavailable(root: Path) -> None:
     """An interrupted run of which one environment could not be created, and another run used the machine."""
     written(
-        root, "unavailable", PAIR, unavailable={"dummy": "The interpreter ended with 1 (no matching distribution)."},
-        state="running", shared_machine=True,
-    )  # fmt: skip
+        root,
+        "unavailable",
+        PAIR,
+        unavailable={"dummy": "The interpreter ended with 1 (no matching distribution)."},
+        state="running",
+        shared_machine=True,
+    )
 
 
 def alone(root: Path) -> None:
@@ -330,15 +373,21 @@ def nothing(root: Path) -> None:
 def disturbed(root: Path) -> None:
     """Rounds on nodes of a cluster: one was lost, one was disturbed and counts, one steals time."""
     folder = written(
-        root, "disturbed", {"fake": Script(10.0, process_scatter=0.1), "dummy": Script(12.0)},
-        nodes=("node-a", "node-b"), left_out=("node-c: it has another processor.",),
+        root,
+        "disturbed",
+        {"fake": Script(10.0, process_scatter=0.1), "dummy": Script(12.0)},
+        nodes=("node-a", "node-b"),
+        left_out=("node-c: it has another processor.",),
         reused={"line:small": {"run": "20260101-000000-earlier", "created": "2026-01-01T00:00:00+00:00"}},
-    )  # fmt: skip
+    )
     notes = [json.loads(line) for line in (folder / record.ROUNDS).read_text().splitlines()]
     for place, note in enumerate(notes):
         note["node"], note["beside"] = ("node-a", "node-b")[place % 2], []
-    notes[-1] |= {"reasons": ["other processes used 1.00 cores", "12.5 MiB of memory were swapped"], "severity": 3.0,
-                  "beside": ["node-a"]}  # fmt: skip
+    notes[-1] |= {
+        "reasons": ["other processes used 1.00 cores", "12.5 MiB of memory were swapped"],
+        "severity": 3.0,
+        "beside": ["node-a"],
+    }
     lost = {**notes[0], "kept": False, "reasons": ["the node was lost"], "host_noise": {}, "attempt": 7}
     (folder / record.ROUNDS).write_text("".join(json.dumps(each) + "\n" for each in [*notes, lost]))
 
@@ -347,8 +396,16 @@ def older(root: Path) -> None:
     """A record without the fields that older versions did not write."""
     folder = written(root, "older", PAIR)
     optional = (
-        "bandwidth", "fewer_multiplications", "reused", "shared_machine", "nodes", "left_out", "identity", "allowed", "seconds",
-    )  # fmt: skip
+        "bandwidth",
+        "fewer_multiplications",
+        "reused",
+        "shared_machine",
+        "nodes",
+        "left_out",
+        "identity",
+        "allowed",
+        "seconds",
+    )
     _json(folder / record.FILE, lambda raw: [raw.pop(name, None) for name in optional])
     for path in folder.glob("trials/*/events.jsonl"):
         _lines(path, _as_before)
@@ -390,9 +447,11 @@ def unreadable(root: Path) -> None:
 def close(root: Path) -> None:
     """Contenders that are practically the same, and some that these rounds do not tell apart."""
     scripts = {
-        "step_us=10000": Script(10.0, process_scatter=0.02, **QUICK), "step_us=10200": Script(10.2, process_scatter=0.03, **QUICK),
-        "step_us=10300": Script(10.3, process_scatter=0.02, **QUICK), "dummy": Script(10.1, process_scatter=0.002, **QUICK),
-    }  # fmt: skip
+        "step_us=10000": Script(10.0, process_scatter=0.02, **QUICK),
+        "step_us=10200": Script(10.2, process_scatter=0.03, **QUICK),
+        "step_us=10300": Script(10.3, process_scatter=0.02, **QUICK),
+        "dummy": Script(10.1, process_scatter=0.002, **QUICK),
+    }
     written(root, "close", scripts, options(knobs=("fake.step_us=10000,10200,10300",)))
 
 
@@ -411,8 +470,11 @@ def searches(root: Path) -> None:
     """Searches of the largest batch that do not tell two of three contenders apart."""
     scripts = {name: Script(10.0, rounds=1) for name in ("step_us=10000", "step_us=6000", "dummy")}
     folder = written(
-        root, "searches", scripts, options(knobs=("fake.step_us=10000,6000",), protocol="largest-batch:3", memory_limits=("2 GB",))
-    )  # fmt: skip
+        root,
+        "searches",
+        scripts,
+        options(knobs=("fake.step_us=10000,6000",), protocol="largest-batch:3", memory_limits=("2 GB",)),
+    )
     for path in folder.glob("trials/*step_us=6000*/job.json"):
         _json(path, lambda raw: raw["schedule"].update(batch=94, failed_batch=100))
 
@@ -465,10 +527,15 @@ def history(root: Path) -> None:
         late = night >= 7
         scripts = {"fake": Script(11.0 if late else 10.0, **QUICK), "dummy": Script(12.0, **QUICK)}
         made = {
-            each: {"version": "1.2.3", "python": "python", "python_version": "3.11.7", "external": True,
-                   "packages": {"numpy": "2.1.0" if late else "2.0.0"}}
+            each: {
+                "version": "1.2.3",
+                "python": "python",
+                "python_version": "3.11.7",
+                "external": True,
+                "packages": {"numpy": "2.1.0" if late else "2.0.0"},
+            }
             for each in scripts
-        }  # fmt: skip
+        }
         created = f"2026-01-{night + 1:02d}T02:00:00+00:00"
         written(root, f"night-{night + 1:02d}", scripts, environments=made, created=created)
 
@@ -476,8 +543,35 @@ def history(root: Path) -> None:
 MAKERS: dict[str, Callable[[Path], None]] = {
     each.__name__.replace("_", "-"): each
     for each in (
-        training, inference, sweep, largest_batch, largest_batches, strategies, link_speed, profiles, explained, graphs, limits, job_length,
-        many, left_out, retired, unavailable, alone, nothing, disturbed, older, damaged, unreadable,
-        close, equal, uncertified, searches, seeds, before_and_after, machines, history,
+        training,
+        inference,
+        sweep,
+        largest_batch,
+        largest_batches,
+        strategies,
+        link_speed,
+        profiles,
+        explained,
+        graphs,
+        limits,
+        job_length,
+        many,
+        left_out,
+        retired,
+        unavailable,
+        alone,
+        nothing,
+        disturbed,
+        older,
+        damaged,
+        unreadable,
+        close,
+        equal,
+        uncertified,
+        searches,
+        seeds,
+        before_and_after,
+        machines,
+        history,
     )
-}  # fmt: skip
+}

@@ -33,8 +33,16 @@ def test_every_kind_has_a_record_and_texts() -> None:
 
 @pytest.mark.parametrize("zone", ["Asia/Tokyo", "America/New_York"])
 def test_texts_do_not_depend_on_the_surroundings(zone: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    for name, value in {"TZ": zone, "COLUMNS": "33", "LC_ALL": "de_DE.UTF-8", "FORCE_COLOR": "1", "USER": "line", "LOGNAME": "line",
-                        "HOME": str(tmp_path), "TERM": "xterm-256color"}.items():  # fmt: skip
+    for name, value in {
+        "TZ": zone,
+        "COLUMNS": "33",
+        "LC_ALL": "de_DE.UTF-8",
+        "FORCE_COLOR": "1",
+        "USER": "line",
+        "LOGNAME": "line",
+        "HOME": str(tmp_path),
+        "TERM": "xterm-256color",
+    }.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path.parent))
     assert golden_texts.differences("damaged", golden_shown.shown("damaged")) == []
@@ -64,15 +72,27 @@ PAGE = """<html><head><title>T</title><style>no</style></head><body><h1>One <b>t
 
 def test_a_page_becomes_its_texts_in_order() -> None:
     assert golden_pages.text_of(PAGE).splitlines() == [
-        "[title] T", "# One two", "It is_here_.", "[table] C", "a | 1 [0, 2]", "  [fold] More", "  - x [to #y] y", "#### F",
+        "[title] T",
+        "# One two",
+        "It is_here_.",
+        "[table] C",
+        "a | 1 [0, 2]",
+        "  [fold] More",
+        "  - x [to #y] y",
+        "#### F",
         "[aria-label: F. Cap] [plot f]",
-    ]  # fmt: skip
+    ]
 
 
 def test_figures_become_their_properties() -> None:
     assert golden_pages.figures_of(PAGE).splitlines() == [
-        "== every figure", 'layout.axis.title: text "t"', "== f", "data[0].x = [1.235, null]", 'data[0].line: dash "dot"', "== g",
-    ]  # fmt: skip
+        "== every figure",
+        'layout.axis.title: text "t"',
+        "== f",
+        "data[0].x = [1.235, null]",
+        'data[0].line: dash "dot"',
+        "== g",
+    ]
 
 
 def test_many_numbers_are_some_and_their_sum() -> None:

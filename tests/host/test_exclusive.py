@@ -104,10 +104,13 @@ def test_the_second_run_says_that_it_waits_and_starts_when_the_first_is_killed(o
     assert started == [True]
 
 
-@pytest.mark.parametrize(("patience", "because"), [
-    (Patience(0), "This command was told not to wait, so nothing was done."),
-    (Patience(0.06), "It was not free within 0.001 minutes (--wait), so nothing was done."),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("patience", "because"),
+    [
+        (Patience(0), "This command was told not to wait, so nothing was done."),
+        (Patience(0.06), "It was not free within 0.001 minutes (--wait), so nothing was done."),
+    ],
+)
 def test_a_command_waits_no_longer_than_it_may(patience: Patience, because: str, other: subprocess.Popen[str]) -> None:
     said: list[str] = []
     with pytest.raises(exclusive.Busy) as refused, exclusive.use(said.append, patience):

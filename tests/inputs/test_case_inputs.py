@@ -75,21 +75,37 @@ DRAWN = (
 )
 
 
-@pytest.mark.parametrize(("replacement", "spec", "sentence"), [
-    (('"float32"', '"bool"'), "", "The input 'point' of type bool and bound 0 cannot be generated"),
-    (('"float32"', '"float33"'), "", "The input 'point' of type float33 and bound 0 cannot be generated"),
-    (("high=classes", "high=0"), "", "The input 'label' of type int32 and bound 0 cannot be generated"),
-    (('"glorot_uniform"', '"glorot"'), "", "Parameter 'head.weight' has unknown initial value 'glorot'."),
-    (('"head.bias"', '"head.weight"'), "", "The parameter 'head.weight' is declared twice"),
-    (DRAWN, "", "The network generates 'point' as float64 (0,), but declares it as float32 (16, 8)"),
-    (("classes", "classes"), DATA.format("mnist"), "There is no data set 'mnist'. Did you mean 'mnist-5k'?"),
-    (("classes", "classes"), DATA.format("mnist-5k") + "size = 3\n", "The data set 'mnist-5k' has no option 'size'."),
-    (("classes", "classes"), DATA.format("wmt16-en-de"), "The data set 'wmt16-en-de' is not downloaded by steelyard: put"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("replacement", "spec", "sentence"),
+    [
+        (('"float32"', '"bool"'), "", "The input 'point' of type bool and bound 0 cannot be generated"),
+        (('"float32"', '"float33"'), "", "The input 'point' of type float33 and bound 0 cannot be generated"),
+        (("high=classes", "high=0"), "", "The input 'label' of type int32 and bound 0 cannot be generated"),
+        (('"glorot_uniform"', '"glorot"'), "", "Parameter 'head.weight' has unknown initial value 'glorot'."),
+        (('"head.bias"', '"head.weight"'), "", "The parameter 'head.weight' is declared twice"),
+        (DRAWN, "", "The network generates 'point' as float64 (0,), but declares it as float32 (16, 8)"),
+        (("classes", "classes"), DATA.format("mnist"), "There is no data set 'mnist'. Did you mean 'mnist-5k'?"),
+        (
+            ("classes", "classes"),
+            DATA.format("mnist-5k") + "size = 3\n",
+            "The data set 'mnist-5k' has no option 'size'.",
+        ),
+        (
+            ("classes", "classes"),
+            DATA.format("wmt16-en-de"),
+            "The data set 'wmt16-en-de' is not downloaded by steelyard: put",
+        ),
+    ],
+)
 def test_wrong_inputs_of_an_own_preset_are_found_by_a_dry_run_which_creates_nothing(
-    replacement: tuple[str, str], spec: str, sentence: str, own: Callable[..., Path], tmp_path: Path,
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
+    replacement: tuple[str, str],
+    spec: str,
+    sentence: str,
+    own: Callable[..., Path],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("STEELYARD_CACHE", str(tmp_path / "cache"))
     folder = own(replacement, spec=spec)
     assert main(["run", "--workloads", str(folder), "-w", "line", "-f", "fake", "--dry-run"]) == 2
@@ -140,9 +156,15 @@ def test_a_run_on_more_training_samples_than_there_are_is_refused(
     rows[:, -1] = np.arange(50) % 10
     (tmp_path / "digits").mkdir()
     np.savetxt(tmp_path / "digits" / "mnist_5k.csv.gz", rows, fmt="%d", delimiter=",")
-    plan = resolve.plan(Options(
-        workloads=("resnet18:digits",), frameworks=("pytorch",), data=str(tmp_path / "digits"), batches=(4,), train_limits=(limit,),
-    ))  # fmt: skip
+    plan = resolve.plan(
+        Options(
+            workloads=("resnet18:digits",),
+            frameworks=("pytorch",),
+            data=str(tmp_path / "digits"),
+            batches=(4,),
+            train_limits=(limit,),
+        )
+    )
     if limit > 40:
         with pytest.raises(
             UserError, match=r"resnet18:digits is to train on 41 samples .* the data has 40 that fit\. Ask"
@@ -197,10 +219,17 @@ def test_a_network_is_not_evaluated_on_a_synthetic_data_set(tmp_path: Path, monk
     assert [each.evaluate for each in schedules] == [False, True, True]
 
 
-@pytest.mark.parametrize(("workload", "size", "sentence"), [
-    ("deepspeech2:tiny-lengths", "lengths=long", "The size 'lengths' of deepspeech2:tiny-lengths is 'padded' or 'own', not 'long'."),
-    ("deepspeech2:tiny-lengths", "buckets=21", "20 batches cannot be divided into 21 buckets; choose at most 20."),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("workload", "size", "sentence"),
+    [
+        (
+            "deepspeech2:tiny-lengths",
+            "lengths=long",
+            "The size 'lengths' of deepspeech2:tiny-lengths is 'padded' or 'own', not 'long'.",
+        ),
+        ("deepspeech2:tiny-lengths", "buckets=21", "20 batches cannot be divided into 21 buckets; choose at most 20."),
+    ],
+)
 def test_impossible_lengths_and_buckets_are_refused(
     workload: str, size: str, sentence: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -24,13 +24,22 @@ UNITS = st.sampled_from(["epochs", "steps"])
 LENGTHS = st.integers(2, 30)
 FACTORS = st.floats(0.05, 0.95)
 SCHEDULES = st.one_of(
-    st.builds(lambda unit, factor, every, warmup: RateSchedule("step", unit, factor, every, warmup=warmup), UNITS, FACTORS, LENGTHS,
-              st.integers(0, 4)),
-    st.builds(lambda unit, factor, at: RateSchedule("step", unit, factor, at=tuple(sorted(at))), UNITS, FACTORS,
-              st.sets(st.integers(1, 40), min_size=1, max_size=4)),
+    st.builds(
+        lambda unit, factor, every, warmup: RateSchedule("step", unit, factor, every, warmup=warmup),
+        UNITS,
+        FACTORS,
+        LENGTHS,
+        st.integers(0, 4),
+    ),
+    st.builds(
+        lambda unit, factor, at: RateSchedule("step", unit, factor, at=tuple(sorted(at))),
+        UNITS,
+        FACTORS,
+        st.sets(st.integers(1, 40), min_size=1, max_size=4),
+    ),
     st.builds(lambda unit, length: RateSchedule("cosine", unit, length=length), UNITS, LENGTHS),
     st.builds(lambda unit, warmup: RateSchedule(unit=unit, warmup=warmup), UNITS, LENGTHS),
-)  # fmt: skip
+)
 
 
 def rule(schedule: RateSchedule, rate: float = 0.1) -> Optimizer:
@@ -145,23 +154,32 @@ def test_a_schedule_is_described_in_words(schedule: RateSchedule, words: str) ->
     assert schedule.summary == words
 
 
-@pytest.mark.parametrize(("table", "sentence"), [
-    ('kind = "stairs"', "'kind' must be one of 'constant', 'step', 'cosine', but it is 'stairs'."),
-    ('kind = "step"\nfactor = 0.5\nevery = 2\nunit = "hours"', "'unit' must be one of 'epochs', 'steps'"),
-    ('kind = "step"\nevery = 2', "a step learning rate needs 'factor', a number above 0 other than 1."),
-    ('kind = "step"\nfactor = -0.5\nevery = 2', "a step learning rate needs 'factor'"),
-    ('kind = "step"\nfactor = 0.5', "a step learning rate needs either 'every', a whole number of at least 1, or 'at'"),
-    ('kind = "step"\nfactor = 0.5\nevery = 2\nat = [3]', "a step learning rate needs either 'every'"),
-    ('kind = "step"\nfactor = 0.5\nat = [3, 3]', "'at' must be whole numbers from 1 in increasing order, but it is [3, 3]."),
-    ('kind = "step"\nfactor = 0.5\nat = [1.5]', "'at' must be a list of whole numbers, but it is 1.5."),
-    ('kind = "step"\nfactor = 0.5\nat = [0, 3]', "'at' must be whole numbers from 1"),
-    ('kind = "cosine"', "a cosine learning rate needs 'length', a whole number of at least 1."),
-    ('kind = "cosine"\nlength = 3\nevery = 2', "'every' has no effect on a cosine learning rate. Remove it."),
-    ('kind = "step"\nfactor = 0.5\nat = [3]\nevery = -1', "'every' must be at least 0, but it is -1."),
-    ('kind = "step"\nfactor = inf\nevery = 2', "'factor' must be a finite number, but it is inf."),
-    ("warmup = -1", "'warmup' must be at least 0, but it is -1."),
-    ("warm_up = 1", "has an unknown key 'warm_up'. Did you mean 'warmup'?"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("table", "sentence"),
+    [
+        ('kind = "stairs"', "'kind' must be one of 'constant', 'step', 'cosine', but it is 'stairs'."),
+        ('kind = "step"\nfactor = 0.5\nevery = 2\nunit = "hours"', "'unit' must be one of 'epochs', 'steps'"),
+        ('kind = "step"\nevery = 2', "a step learning rate needs 'factor', a number above 0 other than 1."),
+        ('kind = "step"\nfactor = -0.5\nevery = 2', "a step learning rate needs 'factor'"),
+        (
+            'kind = "step"\nfactor = 0.5',
+            "a step learning rate needs either 'every', a whole number of at least 1, or 'at'",
+        ),
+        ('kind = "step"\nfactor = 0.5\nevery = 2\nat = [3]', "a step learning rate needs either 'every'"),
+        (
+            'kind = "step"\nfactor = 0.5\nat = [3, 3]',
+            "'at' must be whole numbers from 1 in increasing order, but it is [3, 3].",
+        ),
+        ('kind = "step"\nfactor = 0.5\nat = [1.5]', "'at' must be a list of whole numbers, but it is 1.5."),
+        ('kind = "step"\nfactor = 0.5\nat = [0, 3]', "'at' must be whole numbers from 1"),
+        ('kind = "cosine"', "a cosine learning rate needs 'length', a whole number of at least 1."),
+        ('kind = "cosine"\nlength = 3\nevery = 2', "'every' has no effect on a cosine learning rate. Remove it."),
+        ('kind = "step"\nfactor = 0.5\nat = [3]\nevery = -1', "'every' must be at least 0, but it is -1."),
+        ('kind = "step"\nfactor = inf\nevery = 2', "'factor' must be a finite number, but it is inf."),
+        ("warmup = -1", "'warmup' must be at least 0, but it is -1."),
+        ("warm_up = 1", "has an unknown key 'warm_up'. Did you mean 'warmup'?"),
+    ],
+)
 def test_a_wrong_schedule_is_refused_with_file_and_line(table: str, sentence: str, tmp_path: Path) -> None:
     path = own(tmp_path, table) / "spec.toml"
     with pytest.raises(UserError) as raised:

@@ -176,9 +176,12 @@ def test_an_input_with_a_flipped_byte_is_named_and_made_again(
 
 @pytest.mark.parametrize("copied", [shutil.copy2, os.link], ids=["copied", "linked"])
 def test_a_copy_of_a_cache_is_used_as_it_is(
-    copied: Callable[[str, str], object], digits: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    copied: Callable[[str, str], object],
+    digits: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
-) -> None:  # fmt: skip
+) -> None:
     """A copy is checked completely once, as is a cache whose files get another name somewhere else."""
     made = {kind: make(digits) for _ in range(2) for kind, make in KINDS.items()}
     copy = shutil.copytree(tmp_path / "cache", tmp_path / "copy", copy_function=copied)

@@ -146,9 +146,12 @@ def test_a_ramp_rises_evenly_from_a_quarter_below_zero():
 
 def test_as_if_trained_constants_become_values_around_them_and_nothing_else_changes():
     network = (
-        *(Parameter(f"bn.{kind}", (4000,), kind, f"constant:{value}") for kind, value in (("running_mean", 0), ("running_var", 1))),
+        *(
+            Parameter(f"bn.{kind}", (4000,), kind, f"constant:{value}")
+            for kind, value in (("running_mean", 0), ("running_var", 1))
+        ),
         Parameter("head.weight", (3, 4), "dense", "glorot_uniform"),
-    )  # fmt: skip
+    )
     plain, trained = read(initialise(network, 1)), read(initialise(weights.as_if_trained(network), 1))
     for name, centre in (("bn.running_mean", 0), ("bn.running_var", 1)):
         assert np.abs(trained[name] - centre).max() <= weights.SPREAD

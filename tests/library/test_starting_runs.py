@@ -28,14 +28,33 @@ def options(**given):
 def test_keywords_are_the_options_of_the_command_line():
     assert options() == Options()
     given = options(
-        study="first-look", workloads="resnet18:digits", frameworks=["pytorch", "jax"], minutes=3, seeds=[1, 2], rounds="3-5",
-        threads=2, deterministic=True, certify=False, delta=0.05, external={"pytorch": sys.executable}, set=["mels=8"],
-    )  # fmt: skip
+        study="first-look",
+        workloads="resnet18:digits",
+        frameworks=["pytorch", "jax"],
+        minutes=3,
+        seeds=[1, 2],
+        rounds="3-5",
+        threads=2,
+        deterministic=True,
+        certify=False,
+        delta=0.05,
+        external={"pytorch": sys.executable},
+        set=["mels=8"],
+    )
     assert given == Options(
-        study="first-look", workloads=("resnet18:digits",), frameworks=("pytorch", "jax"), minutes=3.0, seeds=(1, 2),
-        rounds="3-5", threads=(2,), deterministic=True, certify=False, delta=0.05, external={"pytorch": sys.executable},
+        study="first-look",
+        workloads=("resnet18:digits",),
+        frameworks=("pytorch", "jax"),
+        minutes=3.0,
+        seeds=(1, 2),
+        rounds="3-5",
+        threads=(2,),
+        deterministic=True,
+        certify=False,
+        delta=0.05,
+        external={"pytorch": sys.executable},
         set=("mels=8",),
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.parametrize(

@@ -119,9 +119,16 @@ def write_trial(job: Job, times: Times) -> Trial:
             break
         step = round(milliseconds * 1e6)
         events.append(
-            {"event": "samples", "input": source, "phase": "counted", "steps": STEPS, "start_ns": now,
-             "elapsed_ns": STEPS * step, "first_step": first}
-        )  # fmt: skip
+            {
+                "event": "samples",
+                "input": source,
+                "phase": "counted",
+                "steps": STEPS,
+                "start_ns": now,
+                "elapsed_ns": STEPS * step,
+                "first_step": first,
+            }
+        )
         stamps.extend(now + step * (number + 1) for number in range(STEPS))
         first, now = first + STEPS, now + STEPS * step
     else:

@@ -49,8 +49,13 @@ class Stage:
     heard: list[dict[str, Any]] = field(default_factory=list)
 
     def play(
-        self, script: str, python: Path = PYTHON, silence_s: float = 30.0, watch: Watch | None = None, memory_limit: int = 0,
-    ) -> trials.Trial:  # fmt: skip
+        self,
+        script: str,
+        python: Path = PYTHON,
+        silence_s: float = 30.0,
+        watch: Watch | None = None,
+        memory_limit: int = 0,
+    ) -> trials.Trial:
         """Launch the script as the worker; it finds the job in `job` and may call `say(event, **values)`."""
         worker = self.root / "worker"
         worker.mkdir(exist_ok=True)

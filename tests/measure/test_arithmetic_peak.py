@@ -35,8 +35,15 @@ def test_peaks_are_stored_separately_by_machine_threads_and_precision() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["{", "[]", '{"float32, 2 threads": []}', '{"float32, 2 threads": {"numpy": "x"}}', '{"float32, 2 threads": {"numpy": NaN}}']
-)  # fmt: skip
+    "text",
+    [
+        "{",
+        "[]",
+        '{"float32, 2 threads": []}',
+        '{"float32, 2 threads": {"numpy": "x"}}',
+        '{"float32, 2 threads": {"numpy": NaN}}',
+    ],
+)
 def test_a_damaged_record_is_measured_again(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     add_peak("m", 2, "float32", "numpy", 100.0)
     next(tmp_path.glob("machines/*.json")).write_text(text)

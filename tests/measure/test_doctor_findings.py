@@ -283,8 +283,21 @@ def test_prepared_data_sets_are_listed(tmp_path: Path) -> None:
 def test_findings_come_in_a_fixed_order_and_noise_is_measured_when_the_other_checks_have_ended(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    names = ("python", "uv", "pip_settings", "registry", "disk", "memory", "cores", "governor", "host_noise", "compiler",
-             "accelerators", "environments", "data")  # fmt: skip
+    names = (
+        "python",
+        "uv",
+        "pip_settings",
+        "registry",
+        "disk",
+        "memory",
+        "cores",
+        "governor",
+        "host_noise",
+        "compiler",
+        "accelerators",
+        "environments",
+        "data",
+    )
     done: list[str] = []
     given: dict[str, tuple[object, ...]] = {}
 

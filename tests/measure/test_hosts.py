@@ -68,8 +68,12 @@ def test_every_node_starts_its_own_ranks_and_the_first_the_processes_beside_them
         seen = hosts.on_node(meeting, number)
         command, environ = spread_process.started(job, own, Path("python"), Path("worker"), {}, seen, line)
         assert command[command.index("become") + 1 :][:5] == [
-            "run", "--nodes=2", f"--node={number}", "--each=2", "--at=127.0.0.1:2",
-        ]  # fmt: skip
+            "run",
+            "--nodes=2",
+            f"--node={number}",
+            "--each=2",
+            "--at=127.0.0.1:2",
+        ]
         assert command[-1] == "job.json"
         monkeypatch.setenv("STEELYARD_HOST", environ["STEELYARD_HOST"])
         assert list(ranks_of_host(4)) == [2 * number, 2 * number + 1]

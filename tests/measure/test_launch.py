@@ -37,7 +37,7 @@ def test_a_worker_that_writes_done_is_done(stage: Stage) -> None:
         (HANG, "hung", "wrote no event for 30 s"),
         ("say('error', kind='out-of-memory', message='No room.'); sys.exit(4)", "out-of-memory", "No room."),
     ],
-)  # fmt: skip
+)
 def test_every_failure_is_recorded_with_its_kind_and_loses_no_block(
     script: str, kind: str, message: str, stage: Stage
 ) -> None:

@@ -26,8 +26,14 @@ if TYPE_CHECKING:
     from steelyard_worker.protocol import Job
 
 BLOCK = {
-    "event": "all-reduce", "collective": "mean", "phase": "counted", "bytes": 1000, "processes": 2, "calls": 2, "elapsed_ns": 10,
-}  # fmt: skip
+    "event": "all-reduce",
+    "collective": "mean",
+    "phase": "counted",
+    "bytes": 1000,
+    "processes": 2,
+    "calls": 2,
+    "elapsed_ns": 10,
+}
 
 
 STRATEGIES = ("single:1", "copies:2", "alone:2")

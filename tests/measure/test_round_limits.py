@@ -269,9 +269,13 @@ def on_gpu(run: ScriptedSession, **knobs: bool) -> ScriptedSession:
     ],
 )
 def test_a_speed_on_a_gpu_is_compared_with_the_peak_of_the_gpu(
-    tf_per_s: float | None, convolves: bool, knobs: dict[str, bool], recorded: str, tmp_path: Path,
+    tf_per_s: float | None,
+    convolves: bool,
+    knobs: dict[str, bool],
+    recorded: str,
+    tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
+) -> None:
     run = on_gpu(session(tmp_path / "run", steady, frameworks=("fake",)), **knobs)
     kernel = Parameter("conv", (8, 3, 3, 3) if convolves else (8, 3, 1, 1), "conv", "")
     monkeypatch.setattr(peak.workloads, "described", lambda *_: SimpleNamespace(parameters=[kernel]))

@@ -29,8 +29,11 @@ def test_a_disturbed_round_is_repeated_as_a_whole_and_its_first_attempt_does_not
     for framework in ("fake", "dummy"):
         assert run.runs_of(framework) == [(1, 0), (2, 0), (2, 1), (3, 0)]
     assert [(note["round"], note["attempt"], note["kept"]) for note in run.noted_rounds()] == [
-        (1, 0, True), (2, 0, False), (2, 1, True), (3, 0, True),
-    ]  # fmt: skip
+        (1, 0, True),
+        (2, 0, False),
+        (2, 1, True),
+        (3, 0, True),
+    ]
     for case in run.plan.groups[0].cases:
         assert results.finished[case.id][2].job.attempt == 1
     assert "is repeated because the machine was disturbed" in run.messages[0]

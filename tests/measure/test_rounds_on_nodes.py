@@ -22,9 +22,12 @@ class Nodes:
     """A place of scripted nodes. `loses`: attempts whose node is lost; `order` chooses which running attempt ends next."""
 
     def __init__(
-        self, run: ScriptedSession, names: str, loses: tuple[tuple[str, int], ...] = (),
+        self,
+        run: ScriptedSession,
+        names: str,
+        loses: tuple[tuple[str, int], ...] = (),
         order: Callable[[list[str]], str] = min,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.run, self.names, self.loses, self.order = run, set(names), set(loses), order
         self.running: dict[str, Attempt] = {}
         self.most = self.at_first = 0

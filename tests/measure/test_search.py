@@ -126,9 +126,13 @@ def test_what_is_not_certified_is_not_chosen(tries: search._Tries, monkeypatch: 
     assert step_us(found) == 8000
     outcomes = {tuple(each.settings.values()): (each.outcome, each.reason) for each in search._tried(tries, found)}
     assert outcomes == {
-        (): ("usual", ""), ("9000",): ("left behind", ""), ("5000",): ("not certified", "Another gradient."),
-        ("14000",): ("left behind", ""), ("8000",): ("chosen", ""), ("11000",): ("left behind", ""),
-    }  # fmt: skip
+        (): ("usual", ""),
+        ("9000",): ("left behind", ""),
+        ("5000",): ("not certified", "Another gradient."),
+        ("14000",): ("left behind", ""),
+        ("8000",): ("chosen", ""),
+        ("11000",): ("left behind", ""),
+    }
 
 
 def test_nothing_is_chosen_where_nothing_is_certified(tries: search._Tries, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -34,9 +34,13 @@ def measured(runs: Path, name: str = OLDER, **more: Any) -> RunRecord:
     folder = runs / name
     folder.mkdir(parents=True)
     known = RunRecord(
-        PLAN.with_inputs(lambda _: "feed0123"), "2026-01-01T00:00:00+00:00", "complete", "steelyard run",
-        machine=host.describe().fingerprint(), environments=made(),
-    )  # fmt: skip
+        PLAN.with_inputs(lambda _: "feed0123"),
+        "2026-01-01T00:00:00+00:00",
+        "complete",
+        "steelyard run",
+        machine=host.describe().fingerprint(),
+        environments=made(),
+    )
     return record.write(folder, replace(known, **more))
 
 

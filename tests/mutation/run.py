@@ -87,9 +87,13 @@ def main() -> int:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="run.py", description=__doc__.partition("\n")[0])
     parser.add_argument(
-        "rooms", nargs="*", default=dict.fromkeys(ROOMS), metavar="ROOM[:N]", action=_Rooms,
+        "rooms",
+        nargs="*",
+        default=dict.fromkeys(ROOMS),
+        metavar="ROOM[:N]",
+        action=_Rooms,
         help=f"one of {', '.join(ROOMS)}, with N: at most N random mutants of it; default: all of all rooms",
-    )  # fmt: skip
+    )
     parser.add_argument("--seed", type=int, default=0, help="seed of random mutants (default 0)")
     parser.add_argument("--processes", type=int, default=1, metavar="N", help="tests that run at once (default 1)")
     parser.add_argument("--resume", action="store_true", help="keep the results in mutants/ and run what is missing")
@@ -199,8 +203,10 @@ def _report(mutants: list[Mutant]) -> int:
         shares = (
             f"{noticed / run:.1%}; without those in the list {noticed / max(1, run - harmless):.1%}" if run else "-"
         )
-        print(f"{room}: {total} mutants, {run} run, {count['killed']} killed, {count['timeout']} timed out, "
-              f"{count['survived']} survived, {count['no tests']} without a test, {harmless} in the list. Noticed: {shares}.")  # fmt: skip
+        print(
+            f"{room}: {total} mutants, {run} run, {count['killed']} killed, {count['timeout']} timed out, "
+            f"{count['survived']} survived, {count['no tests']} without a test, {harmless} in the list. Noticed: {shares}."
+        )
     unlisted = [each for each in survivors if each.name not in listed]
     for each in unlisted:
         print(

@@ -44,8 +44,11 @@ def test_batches_optimizers_precisions_threads_and_seeds_make_groups(tmp_path: P
     }
     assert [group.title for group in plan.groups][:2] == ["ResNet-18, batch 2, sgd", "ResNet-18, batch 2, adam"]
     assert {(case.batch, case.optimizer.name) for group in plan.groups for case in group.cases} == {
-        (2, "sgd"), (2, "adam"), (4, "sgd"), (4, "adam"),
-    }  # fmt: skip
+        (2, "sgd"),
+        (2, "adam"),
+        (4, "sgd"),
+        (4, "adam"),
+    }
 
 
 def test_two_optimizers_of_one_rule_have_names_of_their_own(tmp_path: Path) -> None:
@@ -88,9 +91,10 @@ def test_a_group_has_the_protocol_and_the_evaluation_of_its_table(tmp_path: Path
     table = '[[cells]]\nworkloads = ["line:small"]\nframeworks = ["fake"]\n'
     plan = planned(
         tmp_path,
-        table + 'protocol = "fixed:1+2"\nrounds = "4"\ntrain_steps = 7\nevaluation_limit = 9\nstands_for = "vgg16:imagenet"\n'
+        table
+        + 'protocol = "fixed:1+2"\nrounds = "4"\ntrain_steps = 7\nevaluation_limit = 9\nstands_for = "vgg16:imagenet"\n'
         + table,
-    )  # fmt: skip
+    )
     fixed, sequential = plan.groups
     assert (fixed.protocol.name, fixed.protocol.rounds_min, fixed.protocol.rounds_max) == ("fixed:1+2", 4, 4)
     assert (fixed.train_steps, fixed.evaluation_limit, fixed.stands_for) == (7, 9, "vgg16:imagenet")
@@ -289,9 +293,12 @@ def test_the_title_of_a_group_of_searches_says_so(tmp_path: Path) -> None:
             {"memory_limits": ("1 GB",), "tasks": ("inference",)},
             "Protocol largest-batch:3 looks for the largest batch that trains, and an inference does not train.",
         ),
-        ({"memory_limits": ("1 GB",), "device": "cuda"}, "A memory limit holds for main memory, so it cannot be used on cuda."),
+        (
+            {"memory_limits": ("1 GB",), "device": "cuda"},
+            "A memory limit holds for main memory, so it cannot be used on cuda.",
+        ),
     ],
-)  # fmt: skip
+)
 def test_what_the_search_for_the_largest_batch_needs(tmp_path: Path, options: dict[str, Any], reason: str) -> None:
     tables = '[[cells]]\nworkloads = ["resnet18:tiny"]\nframeworks = ["pytorch"]\nprotocol = "largest-batch:3"\n'
     with pytest.raises(UserError, match=re.escape(reason)):
@@ -303,5 +310,7 @@ def test_a_group_is_named_after_what_tells_it_from_the_others_and_no_more(tmp_pa
     inference = f'{table}tasks = ["inference"]\nrounds = "3"\n'
     plan = planned(tmp_path, f'{table}seeds = [1, 2]\nprotocol = "epochs:3"\n' + inference)
     assert [group.title for group in plan.groups] == [
-        "ResNet-18, sgd, seed 1", "ResNet-18, sgd, seed 2", "ResNet-18, inference",
-    ]  # fmt: skip
+        "ResNet-18, sgd, seed 1",
+        "ResNet-18, sgd, seed 2",
+        "ResNet-18, inference",
+    ]

@@ -95,9 +95,7 @@ def test_steps_take_longer_by_estimate_on_a_slower_core() -> None:
 def test_epochs_of_fewer_training_samples_are_shorter_by_estimate() -> None:
     options = {"workloads": ("resnet18:digits",), "frameworks": ("pytorch",), "protocol": "epochs:40"}
     known = estimate.Known({"mnist-5k": 4000})
-    usual, limited, more = (
-        resolve.plan(Options(**options, train_limits=limits)) for limits in ((), (1000,), (9000,))
-    )  # fmt: skip
+    usual, limited, more = (resolve.plan(Options(**options, train_limits=limits)) for limits in ((), (1000,), (9000,)))
     seconds = [estimate.estimate(plan, known)["rounds"] for plan in (usual, limited, more)]
     assert seconds[1] < seconds[0] / 2 < seconds[0] == seconds[2]
 
@@ -145,8 +143,14 @@ def test_steps_that_were_measured_are_near_their_estimate(
 
 def of_strategy(strategy: str) -> RunPlan:
     return resolve.plan(
-        Options(workloads=("lstm-imdb:keras",), frameworks=("pytorch",), strategies=(strategy,), threads=(1,), synthetic=True)
-    )  # fmt: skip
+        Options(
+            workloads=("lstm-imdb:keras",),
+            frameworks=("pytorch",),
+            strategies=(strategy,),
+            threads=(1,),
+            synthetic=True,
+        )
+    )
 
 
 def test_gradients_that_cross_a_slow_link_make_steps_longer_by_estimate() -> None:
@@ -170,8 +174,14 @@ def test_the_exchange_of_ranks_by_itself_is_part_of_the_estimate() -> None:
 
 def test_the_updates_of_an_asynchronous_training_are_part_of_the_estimate() -> None:
     plan = resolve.plan(
-        Options(workloads=("lstm-imdb:keras",), frameworks=("mxnet",), strategies=("asynchronous:2",), threads=(1,), synthetic=True)
-    )  # fmt: skip
+        Options(
+            workloads=("lstm-imdb:keras",),
+            frameworks=("mxnet",),
+            strategies=("asynchronous:2",),
+            threads=(1,),
+            synthetic=True,
+        )
+    )
     step, start = estimate.step_s(plan, plan.variants[0]), frameworks.framework("mxnet").start_s("hybridized")
     assert estimate.estimate(plan)["exchange"] == pytest.approx(start + 110 * step)
 

@@ -88,8 +88,14 @@ def test_on_another_device_only_the_batch_is_counted(large: Callable[[], RunPlan
 
 def limited(limit: str, protocol: str = "largest-batch:3") -> RunPlan:
     return resolve.plan(
-        Options(workloads=("line",), frameworks=("fake",), workload_folders=(LINE,), protocol=protocol, memory_limits=(limit,))
-    )  # fmt: skip
+        Options(
+            workloads=("line",),
+            frameworks=("fake",),
+            workload_folders=(LINE,),
+            protocol=protocol,
+            memory_limits=(limit,),
+        )
+    )
 
 
 def test_a_memory_limit_must_be_free(plan_of: Callable[[int], RunPlan]) -> None:

@@ -51,18 +51,30 @@ def test_each_protocol_of_epochs_has_its_own_summary() -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        "epochs:0", "epochs:1-first", "total:0", "total:1-first", "epochs:", "epochs:9999999", "fixed:10+0:pipeline",
+        "epochs:0",
+        "epochs:1-first",
+        "total:0",
+        "total:1-first",
+        "epochs:",
+        "epochs:9999999",
+        "fixed:10+0:pipeline",
         "fixed:1+1:cached",
     ],
-)  # fmt: skip
+)
 def test_an_impossible_protocol_is_refused(name: str) -> None:
     with pytest.raises(UserError, match=re.escape(f"There is no protocol '{name}'")):
         protocol(name)
 
 
-@pytest.mark.parametrize(("rounds", "said"), [
-    ("", "(3 to 12 rounds)"), ("1", "(1 round)"), ("5", "(5 rounds)"), ("2-4", "(2 to 4 rounds)"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("rounds", "said"),
+    [
+        ("", "(3 to 12 rounds)"),
+        ("1", "(1 round)"),
+        ("5", "(5 rounds)"),
+        ("2-4", "(2 to 4 rounds)"),
+    ],
+)
 @pytest.mark.parametrize("name", ["sequential", "sequential:pipeline"])
 def test_the_text_of_a_protocol_has_the_rounds_of_this_run(name: str, rounds: str, said: str) -> None:
     found = protocol(name, rounds)

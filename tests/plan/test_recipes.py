@@ -21,9 +21,7 @@ def plan(study: str, size: str) -> RunPlan:
 
 
 def groups(study: str, size: str, cell: str) -> list[Group]:
-    return [
-        group for group in plan(study, size).groups if f"{group.cases[0].workload}:{group.cases[0].preset}" == cell
-    ]  # fmt: skip
+    return [group for group in plan(study, size).groups if f"{group.cases[0].workload}:{group.cases[0].preset}" == cell]
 
 
 @pytest.mark.parametrize(
@@ -79,9 +77,10 @@ def test_every_pass_that_can_be_switched_is_measured_by_itself(size: str) -> Non
     wanted = {each for each in values if str(each).startswith(("without-", "with-"))} | {"all"}
     assert len(wanted) == 16
     found = [
-        group for group in plan("graph-optimizations", size).groups
+        group
+        for group in plan("graph-optimizations", size).groups
         if {case.settings.knobs.get("passes") for case in group.cases} == wanted
-    ]  # fmt: skip
+    ]
     assert len(found) == (2 if size == "P" else 1)
     assert all(group.graphs and group.protocol.rounds_min >= 3 for group in found)
 

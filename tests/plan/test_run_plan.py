@@ -28,14 +28,16 @@ GROUPS = ("line:small", "resnet18:tiny", "lstm-imdb:tiny")
 
 CHOICES = st.builds(
     lambda groups, names, steps, noises: Options(
-        workloads=tuple(groups), frameworks=tuple(names), workload_folders=(str(WORKLOADS),),
+        workloads=tuple(groups),
+        frameworks=tuple(names),
+        workload_folders=(str(WORKLOADS),),
         knobs=(f"fake.step_us={','.join(map(str, steps))}", f"fake.noise={','.join(map(str, noises))}"),
     ),
     st.lists(st.sampled_from(GROUPS), min_size=1, max_size=4),
     st.lists(st.sampled_from(FRAMEWORKS), min_size=0, max_size=4).map(lambda names: ["fake", *names]),
     st.lists(st.integers(1, 3), min_size=1, max_size=3),
     st.lists(st.sampled_from([0.0, 0.1]), min_size=1, max_size=2),
-)  # fmt: skip
+)
 
 
 def _planned(options: Options) -> RunPlan | None:
@@ -124,9 +126,10 @@ def test_a_workload_whose_files_change_after_planning_is_detected(tmp_path: Path
 def test_a_moved_installation_uses_its_own_workloads_and_the_users_where_they_were(tmp_path: Path) -> None:
     shutil.copytree(WORKLOADS / "line", tmp_path / "workloads" / "line")
     options = Options(
-        workloads=("line", "resnet18:tiny"), frameworks=("fake", "pytorch"),
+        workloads=("line", "resnet18:tiny"),
+        frameworks=("fake", "pytorch"),
         workload_folders=(str(tmp_path / "workloads"),),
-    )  # fmt: skip
+    )
     plan = resolve.plan(options)
     elsewhere = {"resnet18": "/elsewhere/steelyard_worker/workloads/resnet18"}
     moved = replace(plan, workload_folders=plan.workload_folders | elsewhere)
@@ -246,8 +249,10 @@ def test_an_inference_has_cases_of_its_own_without_an_optimizer_and_a_third_of_t
 def test_a_training_and_an_inference_are_two_groups_and_every_optimizer_is_for_the_training() -> None:
     found = _inference(tasks=("training", "inference"), optimizers=("sgd", "adam")).groups
     assert [(group.cases[0].task, group.cases[0].optimizer.name) for group in found] == [
-        ("training", "sgd"), ("inference", "none"), ("training", "adam"),
-    ]  # fmt: skip
+        ("training", "sgd"),
+        ("inference", "none"),
+        ("training", "adam"),
+    ]
     assert len({group.name for group in found}) == 3
 
 

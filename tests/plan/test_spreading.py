@@ -149,8 +149,9 @@ def test_a_strategy_may_need_an_environment_of_its_own() -> None:
     options = Options(workloads=("vgg16:tiny",), frameworks=("mxnet",), strategies=("single:1", "library:1"))
     (group,) = resolve.plan(options).groups
     assert [(case.environment, case.strategy) for case in group.cases] == [
-        ("mxnet", "single:1"), ("mxnet@1.9.1+horovod", "horovod:1"),
-    ]  # fmt: skip
+        ("mxnet", "single:1"),
+        ("mxnet@1.9.1+horovod", "horovod:1"),
+    ]
     assert [variant.title for variant in group.variants] == ["MXNet, single:1", "MXNet, horovod:1"]
 
 

@@ -36,20 +36,26 @@ def test_micro_batches_are_an_axis_of_pipelines_only() -> None:
 @pytest.mark.parametrize(
     ("more", "reason"),
     [
-        ({"strategies": ("ddp:2",), "knobs": ("micro_batches=2",)}, "micro_batches has an effect in pipelines only, and ddp is none"),
+        (
+            {"strategies": ("ddp:2",), "knobs": ("micro_batches=2",)},
+            "micro_batches has an effect in pipelines only, and ddp is none",
+        ),
         ({"knobs": ("micro_batches=2",)}, "micro_batches has an effect in pipelines only, and single is none"),
         (
             {"strategies": ("gpipe:2",), "knobs": ("micro_batches=8",), "batches": (12,)},
             "A batch of 12 cannot be divided into 8 micro-batches",
         ),
         ({"strategies": ("gpipe:2",), "knobs": ("recomputation=blocks",)}, "the cut goes through blocks"),
-        ({"workload": "lstm-imdb:tiny", "knobs": ("recomputation=blocks",)}, "lstm-imdb:tiny has no blocks to compute again"),
+        (
+            {"workload": "lstm-imdb:tiny", "knobs": ("recomputation=blocks",)},
+            "lstm-imdb:tiny has no blocks to compute again",
+        ),
         (
             {"workload": "vgg16:cifar10-tl-frozen", "knobs": ("recomputation=blocks",), "synthetic": True},
             "has no blocks to compute again",
         ),
     ],
-)  # fmt: skip
+)
 def test_a_knob_that_cannot_be_used_says_why(more: dict[str, object], reason: str) -> None:
     with pytest.raises(UserError, match=reason):
         planned(**more)  # type: ignore[arg-type]
@@ -83,5 +89,7 @@ def test_what_a_strategy_sets_is_named_where_other_cases_differ_in_it() -> None:
     )
     (group,) = resolve.plan(replace(options, knobs=("recurrence=auto,scan",))).groups
     assert [each.title for each in group.variants] == [
-        "JAX, recurrence auto, single:1", "JAX, mesh:2", "JAX, recurrence scan, single:1",
-    ]  # fmt: skip
+        "JAX, recurrence auto, single:1",
+        "JAX, mesh:2",
+        "JAX, recurrence scan, single:1",
+    ]

@@ -45,9 +45,12 @@ def test_modes_and_the_knobs_that_matter_for_the_network_are_tried() -> None:
     assert convolutions
     assert recurrent
     assert convolutions.axes == {
-        "mode": ("eager", "compiled"), "layout": ("channels-last", "channels-first"), "onednn": (True, False),
-        "cudnn_search": (False, True), "cuda_graphs": (False, True),
-    }  # fmt: skip
+        "mode": ("eager", "compiled"),
+        "layout": ("channels-last", "channels-first"),
+        "onednn": (True, False),
+        "cudnn_search": (False, True),
+        "cuda_graphs": (False, True),
+    }
     assert {"lstm", "embedding"} <= recurrent.axes.keys()
     assert "layout" not in recurrent.axes
 
@@ -141,7 +144,7 @@ def test_every_combination_comes_once_even_of_many() -> None:
             "PyTorch has no other mode and no knob that could make resnet18:tiny faster. Name what to try with --mode or --knob.",
         ),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_tried_is_one_sentence(asked: dict[str, list[str]], sentence: str) -> None:
     with pytest.raises(UserError) as error:
         tuned(measured("resnet18:tiny", "pytorch"), "pytorch", **asked)

@@ -24,8 +24,17 @@ def profile(
         for column in zip(*((names.index(n), t, s, d) for n, t, s, d in ordered), strict=True)
     ]
     return Profile(
-        names, columns[1], columns[0], columns[2], columns[3], np.array(waits, np.int64).reshape(-1, 2), steps, elapsed, 90.0, (120.0, 100.0)
-    )  # fmt: skip
+        names,
+        columns[1],
+        columns[0],
+        columns[2],
+        columns[3],
+        np.array(waits, np.int64).reshape(-1, 2),
+        steps,
+        elapsed,
+        90.0,
+        (120.0, 100.0),
+    )
 
 
 def parts(found: Profile, **more: float) -> dict[str, float]:
@@ -35,8 +44,12 @@ def parts(found: Profile, **more: float) -> dict[str, float]:
 def test_every_nanosecond_has_one_class() -> None:
     found = profile(("run", 1, 0, 100), ("conv", 1, 20, 60), ("strange", 1, 150, 20), waits=((100, 10), (160, 20)))
     assert parts(found) == {
-        "dispatch": 20, "convolution, forward": 30, "unattributed": 10, "input pipeline": 5 + 5, "host gap": 30,
-    }  # fmt: skip
+        "dispatch": 20,
+        "convolution, forward": 30,
+        "unattributed": 10,
+        "input pipeline": 5 + 5,
+        "host gap": 30,
+    }
 
 
 def test_a_joint_backward_pass_is_divided_by_the_kernels() -> None:
@@ -58,8 +71,9 @@ def test_operations_of_several_threads_share_the_time_that_they_cover() -> None:
 
 def test_what_lies_outside_the_block_is_cut_off() -> None:
     assert parts(profile(("conv", 1, -50, 100), ("conv", 1, 190, 100), ("conv", 1, 300, 10))) == {
-        "convolution, forward": 30, "host gap": 70,
-    }  # fmt: skip
+        "convolution, forward": 30,
+        "host gap": 70,
+    }
 
 
 def test_the_cost_of_the_profiler_and_the_operations_per_step_are_told() -> None:
@@ -72,9 +86,15 @@ def test_the_cost_of_the_profiler_and_the_operations_per_step_are_told() -> None
 
 
 events = st.lists(
-    st.tuples(st.sampled_from(["conv", "both", "run", "strange"]), st.integers(1, 3), st.integers(-20, 220), st.integers(1, 90)), min_size=1,
+    st.tuples(
+        st.sampled_from(["conv", "both", "run", "strange"]),
+        st.integers(1, 3),
+        st.integers(-20, 220),
+        st.integers(1, 90),
+    ),
+    min_size=1,
     max_size=20,
-)  # fmt: skip
+)
 waiting = st.lists(st.tuples(st.integers(0, 180), st.integers(1, 20)), max_size=4)
 
 
@@ -98,8 +118,11 @@ def test_a_waterfall_ends_at_the_other_step() -> None:
     falls = waterfall(first, second)
     assert sum(each.change_ns for each in falls) == pytest.approx(107 - 80)
     assert [(each.kind, each.change_ns) for each in falls] == [
-        ("convolution, forward", 30), ("convolution, backward", -5), ("dispatch", 7), ("host gap", -5),
-    ]  # fmt: skip
+        ("convolution, forward", 30),
+        ("convolution, backward", -5),
+        ("dispatch", 7),
+        ("host gap", -5),
+    ]
     assert [each.kind for each in largest(falls)] == [
         "convolution, forward",
         "dispatch",

@@ -16,13 +16,22 @@ MADE = "onednn_verbose,v1,primitive,create:cache_hit,cpu,convolution,brg,backwar
 @pytest.mark.parametrize("line", [NEW, OLD])
 def test_the_kernels_of_the_profiled_block_are_read(line: str) -> None:
     log = [
-        line.format("backward_data", "7"), f"{PROFILE_BEGINS}\n", MADE, "Some warning, exec, of another kind\n", line.format("backward_data", "1.5"),
-        line.format("backward_weights", "4.5"), line.format("forward_training", "3"), f"{PROFILE_ENDS}\n", line.format("backward_data", "7"),
-    ]  # fmt: skip
+        line.format("backward_data", "7"),
+        f"{PROFILE_BEGINS}\n",
+        MADE,
+        "Some warning, exec, of another kind\n",
+        line.format("backward_data", "1.5"),
+        line.format("backward_weights", "4.5"),
+        line.format("forward_training", "3"),
+        f"{PROFILE_ENDS}\n",
+        line.format("backward_data", "7"),
+    ]
     found = list(onednn.kernels(log))
     assert [(each.direction, each.milliseconds) for each in found] == [
-        ("backward_data", 1.5), ("backward_weights", 4.5), ("forward_training", 3),
-    ]  # fmt: skip
+        ("backward_data", 1.5),
+        ("backward_weights", 4.5),
+        ("forward_training", 3),
+    ]
     assert onednn.to_data(found) == 0.25
     ((primitive, _),) = onednn.shares(found)
     assert primitive == "convolution"

@@ -47,7 +47,7 @@ OF_RECORDS = {
     "steelyard.plan.run_plan",
     "steelyard.plan.protocols",
     "steelyard.published.gathering",
-    "steelyard.published.held",
+    "steelyard.published.study_tables",
     "steelyard.published.statements",
 }
 

@@ -10,8 +10,17 @@ import pytest
 from steelyard.catalog import frameworks
 
 SOURCES = Path(frameworks.__file__).resolve().parents[2]
-READERS = {"time.time", "time.time_ns", "time.ctime", "time.localtime", "time.gmtime", "datetime.now", "datetime.utcnow",
-           "datetime.today", "date.today"}  # fmt: skip
+READERS = {
+    "time.time",
+    "time.time_ns",
+    "time.ctime",
+    "time.localtime",
+    "time.gmtime",
+    "datetime.now",
+    "datetime.utcnow",
+    "datetime.today",
+    "date.today",
+}
 # An entry that is no longer needed fails the test.
 PLACES = {
     "steelyard/cache.py": "ages of files, whose times are of the calendar",

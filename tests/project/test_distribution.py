@@ -39,9 +39,20 @@ def test_the_source_archive_contains_all_that_a_developer_needs(built: Path) -> 
     with tarfile.open(path) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
     assert {
-        "CHANGELOG.md", "CITATION.cff", "CONTRIBUTING.md", "LICENSE", "Makefile", "README.md", "SECURITY.md", "mkdocs.yml",
-        "docs/methods.md", "docs/reference/events.md", "examples/vit/spec.toml", "tests/conftest.py", "benchmarks/__main__.py",
-    } <= names  # fmt: skip
+        "CHANGELOG.md",
+        "CITATION.cff",
+        "CONTRIBUTING.md",
+        "LICENSE",
+        "Makefile",
+        "README.md",
+        "SECURITY.md",
+        "mkdocs.yml",
+        "docs/methods.md",
+        "docs/reference/events.md",
+        "examples/vit/spec.toml",
+        "tests/conftest.py",
+        "benchmarks/__main__.py",
+    } <= names
 
 
 def test_the_wheel_contains_every_file_of_the_packages(unpacked: Path) -> None:

@@ -98,7 +98,7 @@ def test_an_import_against_the_order_is_found(file: str, planted: str, tmp_path:
 def test_what_defines_a_record_may_be_imported_where_records_are_shown(tmp_path: Path) -> None:
     path = tmp_path / "steelyard" / "analysis" / "a.py"
     path.parent.mkdir(parents=True)
-    path.write_text("from steelyard.plan.run_plan import RunPlan\nfrom steelyard.published.held import Arm\n")
+    path.write_text("from steelyard.plan.run_plan import RunPlan\nfrom steelyard.published.study_tables import Side\n")
     assert layers.violations(tmp_path / "steelyard") == []
 
 

@@ -53,10 +53,16 @@ def test_the_version_is_the_same_everywhere() -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        "README.md", "ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "benchmarks/README.md",
-        "tests/README.md", "tests/certificates/README.md",
+        "README.md",
+        "ARCHITECTURE.md",
+        "CHANGELOG.md",
+        "CONTRIBUTING.md",
+        "SECURITY.md",
+        "benchmarks/README.md",
+        "tests/README.md",
+        "tests/certificates/README.md",
     ],
-)  # fmt: skip
+)
 def test_links_of_the_projects_files_have_targets(name: str) -> None:
     assert broken_links(ROOT / name, ROOT) == []
 

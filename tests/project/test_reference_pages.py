@@ -19,7 +19,7 @@ from steelyard.environments.lock import LOCKS, parse_lock
 from steelyard.host.noise import HostNoise
 from steelyard.plan import cells, studies
 from steelyard.plan.run_plan import Group, RunPlan, Search
-from steelyard.published import documents, gathering, held
+from steelyard.published import documents, gathering, study_tables
 from steelyard.results import record, store, trials
 from steelyard.results.events import Watched, Withheld
 from steelyard.results.record import RunRecord
@@ -171,7 +171,7 @@ def test_every_key_of_a_study_is_documented(section: str, kind: type) -> None:
 
 
 def test_every_key_of_a_published_table_of_a_study_is_documented() -> None:
-    assert set(pages.keys("study-files.md", "published")) == names_of(held.Held)
+    assert set(pages.keys("study-files.md", "published")) == names_of(study_tables.StudyTable)
 
 
 def test_the_study_shown_as_an_example_is_the_one_that_is_used() -> None:
@@ -187,10 +187,16 @@ def test_the_study_shown_as_an_example_is_the_one_that_is_used() -> None:
 @pytest.mark.parametrize(
     ("heading", "kind"),
     [
-        ("document", documents.Document), ("setups", documents.Setup), ("conditions", documents.Stated), ("entries", documents.Entry), ("values", documents.Value),
-        ("errors", documents.Flaw), ("left_out", documents.LeftOut), ("studies.toml", documents.StudyNotes),
+        ("document", documents.Document),
+        ("setups", documents.Setup),
+        ("conditions", documents.Stated),
+        ("entries", documents.Entry),
+        ("values", documents.Value),
+        ("errors", documents.Flaw),
+        ("left_out", documents.LeftOut),
+        ("studies.toml", documents.StudyNotes),
     ],
-)  # fmt: skip
+)
 def test_every_key_of_the_published_figures_is_documented(heading: str, kind: Any) -> None:
     keys = {each.metadata.get("key", each.name) for each in fields(kind)}
     lists = {"setups", "conditions", "entries", "errors", "left_out"} if kind is documents.Document else set()

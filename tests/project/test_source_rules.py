@@ -82,11 +82,15 @@ def test_the_orchestrator_has_no_import_of_a_framework() -> None:
 @pytest.mark.parametrize(
     "planted",
     [
-        "import torch", "import torch.nn as nn", "from jax import numpy", "def late():\n    import mxnet",
-        "try:\n    import keras\nexcept E: pass", "__import__('optax')",
+        "import torch",
+        "import torch.nn as nn",
+        "from jax import numpy",
+        "def late():\n    import mxnet",
+        "try:\n    import keras\nexcept E: pass",
+        "__import__('optax')",
         "import importlib\nimportlib.import_module('tensorflow.keras')",
     ],
-)  # fmt: skip
+)
 def test_every_form_of_import_of_a_framework_is_found(planted: str, tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text(planted)
     assert len(source_rules.framework_imports(tmp_path / "a.py")) == 1
@@ -115,10 +119,17 @@ def test_no_framework_is_named_in_code_outside_its_own_files() -> None:
 @pytest.mark.parametrize(
     "planted",
     [
-        "if name == 'pytorch': pass", "torch_threads = 2", "x.use_mxnet()", "def for_jax(): pass", "f(tensorflow=1)",
-        "from a import keras_layer", "message = f'{x} is not MindSpore'", "class Jax: pass", "match x:\n    case 'horovod': pass",
+        "if name == 'pytorch': pass",
+        "torch_threads = 2",
+        "x.use_mxnet()",
+        "def for_jax(): pass",
+        "f(tensorflow=1)",
+        "from a import keras_layer",
+        "message = f'{x} is not MindSpore'",
+        "class Jax: pass",
+        "match x:\n    case 'horovod': pass",
     ],
-)  # fmt: skip
+)
 def test_a_frameworks_name_is_found_in_identifiers_and_strings(planted: str, tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text(planted)
     assert source_rules.names_in_code(tmp_path / "a.py", _names())

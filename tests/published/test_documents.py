@@ -20,9 +20,14 @@ ENTRIES = [(document, entry) for document in DOCUMENTS.values() for entry in doc
 VALUES = [(document, entry, value) for document, entry in ENTRIES for value in entry.complete_values]
 # Numbers that the documents write as words, or as a product.
 WORDS = {
-    "twice as fast": 2, "seven implementations": 7, "three kinds": 3, "does not noticeably impact PyTorch": 0,
-    "8*256": 2048, "80 thousand images": 80000, "second epoch": 2,
-}  # fmt: skip
+    "twice as fast": 2,
+    "seven implementations": 7,
+    "three kinds": 3,
+    "does not noticeably impact PyTorch": 0,
+    "8*256": 2048,
+    "80 thousand images": 80000,
+    "second epoch": 2,
+}
 TEXTS = os.environ.get("STEELYARD_TEST_DOCUMENTS", "")
 
 
@@ -117,7 +122,11 @@ def altered(tmp_path, old, new):
         ('where = "section 4.2"\n', "", "'table-2' lacks its source"),
         ("lines = [99, 107]", "lines = [99]", "'table-2' lacks its source"),
         ('kind = "table"', 'kind = "tables"', "'kind' must be one of"),
-        ('framework = "mindspore", quantity', 'framwork = "mindspore", quantity', "unknown key 'framwork'.* 'framework'"),
+        (
+            'framework = "mindspore", quantity',
+            'framwork = "mindspore", quantity',
+            "unknown key 'framwork'.* 'framework'",
+        ),
         ('relation = "ambiguous"', 'relation = "roughly"', "'values' must be one of"),
         ('from = ["table-2", "table-3"]', "from = []", "lacks 'from' or 'formula'"),
         ('from = ["table-2", "table-3"]', 'from = ["table-9"]', "names 'table-9', which this document does not have"),
@@ -128,7 +137,7 @@ def altered(tmp_path, old, new):
         ("value = 126.87", 'value = "126.87"', "'value' must be a number"),
         ('id = "table-3"', 'id = "table-2"', "two entries are called 'table-2'"),
     ],
-)  # fmt: skip
+)
 def test_a_mistake_in_the_data_is_refused(tmp_path, old, new, message):
     path, _ = altered(tmp_path, old, new)
     with pytest.raises(UserError, match=message):

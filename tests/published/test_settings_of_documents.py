@@ -17,9 +17,15 @@ from steelyard_worker.strategy import nodes_of
 CNNS = ("resnet50:imagenet", "vgg16:imagenet", "inceptionv3:imagenet")
 # Their frameworks, or one version, have none for NVIDIA GPUs (MindSpore, MXNet), or they are held against claims of no machine.
 ON_ANY_DEVICE = {
-    "mindspore-training", "mindspore-inference", "time-to-accuracy", "static-dynamic", "onnx-exchange", "lstm-imdb-sweep",
-    "lstm-imdb-convergence", "framework-versions",
-}  # fmt: skip
+    "mindspore-training",
+    "mindspore-inference",
+    "time-to-accuracy",
+    "static-dynamic",
+    "onnx-exchange",
+    "lstm-imdb-sweep",
+    "lstm-imdb-convergence",
+    "framework-versions",
+}
 OF_DAI = (
     "single-gpu-speed",
     "gpu-share",
@@ -143,11 +149,11 @@ def test_what_the_texts_do_not_say_is_not_said_for_them():
 
 def test_fixed_is_one_setting_of_each_framework():
     """TensorFlow's without the search; PyTorch's was an option of its own, and without the search it is as it comes."""
-    tables = {each.entry: each.arms for each in studies.study("conv-algorithms").published}
+    tables = {each.entry: each.sides for each in studies.study("conv-algorithms").published}
     assert tables["S1:figure-1-profiling-over-fixed"]["fixed"] == "tensorflow/graph,cudnn_search=false"
     assert "fixed" not in tables["S1:figure-1-fixed"]
     assert tables["S1:figure-1-ori-and-profiling"]["ori"] == "pytorch/eager,cudnn_search=false"
-    ori = {table.arms["ori"] for table in studies.study("variable-length").published if "ori" in table.arms}
+    ori = {table.sides["ori"] for table in studies.study("variable-length").published if "ori" in table.sides}
     assert ori == {"cudnn_search=false"}
 
 
@@ -282,8 +288,9 @@ def test_a_faster_link_is_held_against_a_slower_one_at_every_size(size, links_of
     assert found
     assert {tuple(side.partition("@")[2] for side in row.sides) for row in found} == {links_of}
     assert {tuple(side.partition("@")[0] for side in row.sides) for row in found} <= {
-        ("PyTorch, ddp:2",) * 2, ("TensorFlow, multi-worker:2",) * 2,
-    }  # fmt: skip
+        ("PyTorch, ddp:2",) * 2,
+        ("TensorFlow, multi-worker:2",) * 2,
+    }
 
 
 def test_several_devices_are_also_on_several_nodes():

@@ -12,9 +12,9 @@ from steelyard.plan import protocols
 from steelyard.plan.studies import all_studies
 from steelyard.published import gathering
 from steelyard.published.documents import documents
-from steelyard.published.held import Arm, arm
+from steelyard.published.study_tables import Side, read_side
 
-FOLDER = Path(__file__).parent / "held"
+FOLDER = Path(__file__).parent / "study_tables"
 STUDIES = sorted(path.stem for path in FOLDER.glob("*.toml"))
 
 
@@ -88,7 +88,7 @@ def test_both_sides_of_a_mode_are_of_one_framework():
     assert len(statements) == 10
     remarks = {each.first.framework for each in statements if each.remark == "the framework is not given"}
     assert remarks == {"tensorflow", "pytorch"}
-    assert statements[0].first == Arm("tensorflow cuDNNLSTM", "tensorflow", "", {"lstm": "fused"})
+    assert statements[0].first == Side("tensorflow cuDNNLSTM", "tensorflow", "", {"lstm": "fused"})
 
 
 def test_a_number_of_no_single_cell_is_shown_and_not_judged():
@@ -114,21 +114,23 @@ def test_workers_and_batches_are_part_of_both_sides():
     (optimum, sparse), (no_workers, *_), workers = (
         gathered("lstm-imdb-sweep").tables[place].statements for place in (3, 0, 1)
     )
-    assert optimum.first == Arm("mxnet 2 workers", "mxnet", "", {"workers": "2"})
-    assert optimum.second == Arm("pytorch dense 2 workers", "pytorch", "", {"sparse": "false", "workers": "2"})
+    assert optimum.first == Side("mxnet 2 workers", "mxnet", "", {"workers": "2"})
+    assert optimum.second == Side("pytorch dense 2 workers", "pytorch", "", {"sparse": "false", "workers": "2"})
     assert sparse.second.settings == {"sparse": "true", "workers": "2"}
     assert optimum.batch == 1024
     assert no_workers.first.settings == {"sparse": "false", "workers": "0"}
     said = {(each.first.framework, each.first.settings["workers"]): (each.said.low, each.said.high) for each in workers}
     assert said == {
-        ("mxnet", "4"): (1, about(2.3)), ("pytorch", "4"): (1, about(1.05)), ("mxnet", "2"): (about(1.516), about(1.516)),
+        ("mxnet", "4"): (1, about(2.3)),
+        ("pytorch", "4"): (1, about(1.05)),
+        ("mxnet", "2"): (about(1.516), about(1.516)),
         ("pytorch", "2"): (1, 1),
-    }  # fmt: skip
+    }
 
 
 def test_a_mode_that_is_named_once_holds_for_both_frameworks(tmp_path):
     path = tmp_path / "study.toml"
-    text = '[[published]]\nentry = "S1:figure-1-profiling"\narms = { profiling = "search=true" }\n'
+    text = '[[published]]\nentry = "S1:figure-1-profiling"\nsides = { profiling = "search=true" }\n'
     path.write_text(text, encoding="utf-8")
     (table,) = gathering.gather("conv-algorithms", gathering.read(path, settings_files.read(path)["published"])).tables
     sides = {(each.cell, each.first.framework, each.second.framework) for each in table.statements}
@@ -164,8 +166,10 @@ def test_phases_of_one_entry_are_held_against_quantities_of_their_own():
     tables = gathered("resnet18-convergence").tables[:3]
     ratios = [(table.task, table.quantity, table.statements[0].said.low) for table in tables]
     assert ratios == [
-        ("training", "step time", about(1.18)), ("inference", "step time", about(1.587)), ("training", "first epoch", about(1.185)),
-    ]  # fmt: skip
+        ("training", "step time", about(1.18)),
+        ("inference", "step time", about(1.587)),
+        ("training", "first epoch", about(1.185)),
+    ]
     assert {table.statements[0].first.words for table in tables} == {"pytorch"}
 
 
@@ -187,8 +191,13 @@ def test_values_themselves_have_one_side(tmp_path):
     assert len(shares.statements) == 14
     first = shares.statements[0]
     assert (first.cell, first.first.framework, first.second, first.said.low, first.said.high, first.printed) == (
-        "resnet50:imagenet", "tensorflow", None, 96.38, 96.38, "96.38 %"
-    )  # fmt: skip
+        "resnet50:imagenet",
+        "tensorflow",
+        None,
+        96.38,
+        96.38,
+        "96.38 %",
+    )
     said = {(each.cell, each.first.framework): (each.said.low, each.said.high) for each in bounds.statements}
     assert said["vgg16:imagenet", "pytorch"] == (96, None)
     assert said["gnmt:wmt16", "tensorflow"] == (86, 86)
@@ -197,8 +206,9 @@ def test_values_themselves_have_one_side(tmp_path):
     assert len(copies.statements) == 14, "seven networks in both frameworks"
     assert [each.network for each in copies.figures] == ["mean of all"]
     assert [(each.first.words, each.printed) for each in launches.statements][2:] == [
-        ("tensorflow", "447 in VGG16"), ("pytorch", "447 in VGG16")
-    ]  # fmt: skip
+        ("tensorflow", "447 in VGG16"),
+        ("pytorch", "447 in VGG16"),
+    ]
     assert rates.statements[0].printed == "35,322 to 40,363 launches/s"
 
 
@@ -235,10 +245,10 @@ def test_a_doubtful_number_is_judged_by_what_follows_from_the_document():
     document, entry = documents()["S1"], documents()["S1"].entry("table-2")
     value = replace(entry.values[2], doubtful=True, recomputed=5.0)
     made = replace(entry, values=(value,))
-    from steelyard.published.held import Held
     from steelyard.published.statements import statements
+    from steelyard.published.study_tables import StudyTable
 
-    (found,) = statements(Held("S1:table-2"), document, made)
+    (found,) = statements(StudyTable("S1:table-2"), document, made)
     assert found.said.low == about(1.05)
     assert found.remark == "recomputed, printed 4.85"
 
@@ -247,12 +257,12 @@ def test_a_published_ratio_below_one_has_the_better_side_first():
     """All documents print ratios above 1, so the rule is tried on one that is turned."""
     from dataclasses import replace
 
-    from steelyard.published.held import Held
     from steelyard.published.statements import statements
+    from steelyard.published.study_tables import StudyTable
 
     document, entry = documents()["S0"], documents()["S0"].entry("table-2-ratios")
     made = replace(entry, values=(replace(entry.values[0], value=0.8),))
-    (found,) = statements(Held("S0:table-2-ratios"), document, made)
+    (found,) = statements(StudyTable("S0:table-2-ratios"), document, made)
     assert (found.first.words, found.second.words, found.said.low) == ("pytorch", "mindspore", 1.25)
 
 
@@ -282,30 +292,30 @@ def test_a_study_without_documents_has_nothing():
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("pytorch/eager", Arm("w", "pytorch", "eager")),
-        ("pytorch", Arm("w", "pytorch")),
-        ("/graph,workers=2", Arm("w", "", "graph", {"workers": "2"})),
-        ("lstm=fused", Arm("w", settings={"lstm": "fused"})),
-        ("jax,convolution=xla,unroll=2", Arm("w", "jax", "", {"convolution": "xla", "unroll": "2"})),
+        ("pytorch/eager", Side("w", "pytorch", "eager")),
+        ("pytorch", Side("w", "pytorch")),
+        ("/graph,workers=2", Side("w", "", "graph", {"workers": "2"})),
+        ("lstm=fused", Side("w", settings={"lstm": "fused"})),
+        ("jax,convolution=xla,unroll=2", Side("w", "jax", "", {"convolution": "xla", "unroll": "2"})),
     ],
 )
 def test_an_arm_is_written_as_variants_are(text, expected):
-    assert arm("w", text) == expected
+    assert read_side("w", text) == expected
 
 
 @pytest.mark.parametrize("text", ["", "pytorch,eager", "lstm=", "=fused", "pytorch/eager,,a=1"])
 def test_a_malformed_arm_is_refused(text):
     with pytest.raises(UserError, match=r"'w' stands for .*, which is not a variant"):
-        arm("w", text)
+        read_side("w", text)
 
 
-GOOD = 'entry = "S1:claim-lstm"\narms = { cuDNNLSTM = "lstm=fused", LBC = "lstm=cell", LC = "lstm=loop" }\n'
+GOOD = 'entry = "S1:claim-lstm"\nsides = { cuDNNLSTM = "lstm=fused", LBC = "lstm=cell", LC = "lstm=loop" }\n'
 
 
 @pytest.mark.parametrize(
     ("table", "message"),
     [
-        ('entry = "S1:claim-lstm"', r"line 6: S1:claim-lstm speaks of 'cuDNNLSTM', which 'arms' does not map"),
+        ('entry = "S1:claim-lstm"', r"line 6: S1:claim-lstm speaks of 'cuDNNLSTM', which 'sides' does not map"),
         (GOOD.replace("lstm=cell", "cell,lstm"), r"line 6: 'LBC' stands for 'cell,lstm', which is not a variant"),
         ('entry = "S1:claim-lstn"', r"line 6: 'S1' has no entry 'claim-lstn'. Did you mean 'claim-lstm'"),
         ('entry = "S7:table-1"', r"line 6: There is no document 'S7'"),

@@ -10,15 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from recorded import unstated
 
-from steelyard.analysis.matching import OVER_BATCHES, MeasuredArm, MeasuredGroup, beside, count
+from steelyard.analysis.matching import OVER_BATCHES, MeasuredContender, MeasuredGroup, beside, count
 from steelyard.analysis.published_rows import setting
 from steelyard.files import settings_files
 from steelyard.published import gathering
-from steelyard.published.held import Arm, Held
+from steelyard.published.study_tables import Side, StudyTable
 from steelyard.statistics.claims import MAXIMUM, MEAN, Claim
 from steelyard.statistics.intervals import Ratio
 
-FOLDER = Path(__file__).parents[1] / "published" / "held"
+FOLDER = Path(__file__).parents[1] / "published" / "study_tables"
 
 
 def tables(study):
@@ -27,13 +27,13 @@ def tables(study):
     return unstated(gathering.gather(study, gathering.read(path, settings_files.read(path)["published"]))).tables
 
 
-def arm(title, framework, mode, reason="", workers=0, **knobs):
+def contender(title, framework, mode, reason="", workers=0, **knobs):
     settings = {name: str(value) for name, value in knobs.items()} | {"workers": str(workers)}
-    return MeasuredArm(title, title, framework, mode, settings, f"{title}'s", reason)
+    return MeasuredContender(title, title, framework, mode, settings, f"{title}'s", reason)
 
 
 def group(cell, speeds, width=0.02, task="training", batch=64, optimizer="adam", name="", missing=None):
-    """Return a group of arms with these speeds; intervals reach `width` to either side."""
+    """Return a group of sides with these speeds; intervals reach `width` to either side."""
     known = {each.key: speed for each, speed in speeds}
 
     def ratio(a, b):
@@ -49,7 +49,7 @@ def judged(rows):
     return [(row.sides, row.judgement) for row in rows]
 
 
-MINDSPORE, PYTORCH = arm("MindSpore", "mindspore", "graph"), arm("PyTorch", "pytorch", "eager")
+MINDSPORE, PYTORCH = contender("MindSpore", "mindspore", "graph"), contender("PyTorch", "pytorch", "eager")
 
 
 def test_ratios_of_a_whole_training():
@@ -66,15 +66,17 @@ def test_ratios_of_a_whole_training():
     assert rows[0].values == ("MindSpore's", "PyTorch's")
     assert [row.judgement for row in beside(claim, groups)] == ["same order", "opposite order", "same order"]
     assert {word: number for word, number in count(rows).items() if number} == {
-        "same size": 1, "same order": 1, "opposite order": 1,
-    }  # fmt: skip
+        "same size": 1,
+        "same order": 1,
+        "opposite order": 1,
+    }
 
 
 def test_a_mode_that_is_not_meant_is_left_out():
     times, _ = tables("mindspore-training")
     others = [
-        (arm("PyTorch, compiled", "pytorch", "compiled"), 9),
-        (arm("MindSpore, pynative", "mindspore", "pynative"), 9),
+        (contender("PyTorch, compiled", "pytorch", "compiled"), 9),
+        (contender("MindSpore, pynative", "mindspore", "pynative"), 9),
     ]
     rows = beside(times, [group("googlenet:cifar10", [(MINDSPORE, 1.2), (PYTORCH, 1), *others])])
     assert judged(rows[:1]) == [(("MindSpore", "PyTorch"), "same size")]
@@ -85,11 +87,11 @@ def test_every_setting_of_the_same_mode_has_a_row():
     """TensorFlow against PyTorch in both memory layouts: the document does not say which it means."""
     (speed, *_) = tables("single-gpu-speed")
     layouts = [
-        (arm(f"PyTorch, {each}", "pytorch", "eager", layout=each), 1 / (1 + place))
+        (contender(f"PyTorch, {each}", "pytorch", "eager", layout=each), 1 / (1 + place))
         for place, each in enumerate(("last", "first"))
     ]
     rows = beside(
-        speed, [group("resnet50:imagenet", [(arm("TensorFlow", "tensorflow", "graph"), 1.05), *layouts], batch=8)]
+        speed, [group("resnet50:imagenet", [(contender("TensorFlow", "tensorflow", "graph"), 1.05), *layouts], batch=8)]
     )
     assert judged(rows[:2]) == [
         (("TensorFlow", "PyTorch, last"), "same size"),
@@ -100,22 +102,29 @@ def test_every_setting_of_the_same_mode_has_a_row():
 
 def test_v100_and_p100_disagree_on_bert_so_one_of_them_has_the_opposite_order():
     p100, v100, overall = tables("single-gpu-speed")
-    groups = [group("bert:wikitext", [(arm("TensorFlow", "tensorflow", "graph"), 1.04), (PYTORCH, 1)], width=0.015)]
+    groups = [
+        group("bert:wikitext", [(contender("TensorFlow", "tensorflow", "graph"), 1.04), (PYTORCH, 1)], width=0.015)
+    ]
     assert [row.judgement for table in (p100, v100, overall) for row in beside(table, groups) if row.judgement] == [
-        "opposite order", "same order", "same size",  # 1.024 to 1.056 is not near 1.023
-    ]  # fmt: skip
+        "opposite order",
+        "same order",
+        "same size",  # 1.024 to 1.056 is not near 1.023
+    ]
 
 
-def lstm_arms(framework, **speeds):
+def lstm_contenders(framework, **speeds):
     return [
-        (arm(f"{framework} {name}", framework, "eager", lstm=name, layout="x"), speed) for name, speed in speeds.items()
+        (contender(f"{framework} {name}", framework, "eager", lstm=name, layout="x"), speed)
+        for name, speed in speeds.items()
     ]
 
 
 def test_kernels_are_compared_within_a_framework():
     kernels, cited = tables("lstm-kernels")
-    arms = lstm_arms("tensorflow", loop=1, cell=1.05, fused=2.7) + lstm_arms("pytorch", loop=1, cell=1.34, fused=3)
-    rows = beside(kernels, [group("deepspeech2:librispeech", arms, name="deepspeech2:tiny")])
+    sides = lstm_contenders("tensorflow", loop=1, cell=1.05, fused=2.7) + lstm_contenders(
+        "pytorch", loop=1, cell=1.34, fused=3
+    )
+    rows = beside(kernels, [group("deepspeech2:librispeech", sides, name="deepspeech2:tiny")])
     assert judged(row for row in rows if row.judgement) == [
         (("tensorflow fused", "tensorflow loop"), "same size"),
         (("pytorch fused", "pytorch loop"), "same order"),
@@ -127,20 +136,22 @@ def test_kernels_are_compared_within_a_framework():
 
 def test_a_setting_that_is_not_named_must_be_equal_on_both_sides():
     kernels, _ = tables("lstm-kernels")
-    arms = [
-        (arm("fused x", "pytorch", "eager", lstm="fused", layout="x"), 4.14), (arm("loop x", "pytorch", "eager", lstm="loop", layout="x"), 1),
-        (arm("fused y", "pytorch", "eager", lstm="fused", layout="y"), 9), (arm("fused compiled", "pytorch", "compiled", lstm="fused", layout="x"), 9),
-    ]  # fmt: skip
-    rows = beside(kernels, [group("deepspeech2:librispeech", arms)])
+    sides = [
+        (contender("fused x", "pytorch", "eager", lstm="fused", layout="x"), 4.14),
+        (contender("loop x", "pytorch", "eager", lstm="loop", layout="x"), 1),
+        (contender("fused y", "pytorch", "eager", lstm="fused", layout="y"), 9),
+        (contender("fused compiled", "pytorch", "compiled", lstm="fused", layout="x"), 9),
+    ]
+    rows = beside(kernels, [group("deepspeech2:librispeech", sides)])
     assert judged(row for row in rows if row.judgement) == [(("fused x", "loop x"), "same size")]
 
 
 def test_epoch_times_of_transfer_learning():
     times, utilisation, ahead = tables("transfer-cifar10")
-    arms = [(arm("TensorFlow", "tensorflow", "graph"), 1), (PYTORCH, 1.2)]
+    sides = [(contender("TensorFlow", "tensorflow", "graph"), 1), (PYTORCH, 1.2)]
     groups = [
-        group("vgg16:cifar10-tl", arms),
-        group("resnet50:cifar10-tl", [(arms[0][0], 1.06), (PYTORCH, 1)], width=0.02),
+        group("vgg16:cifar10-tl", sides),
+        group("resnet50:cifar10-tl", [(sides[0][0], 1.06), (PYTORCH, 1)], width=0.02),
     ]
     assert [row.judgement for row in beside(times, groups)] == ["opposite order", "same size"]
     assert [row.judgement for row in beside(ahead, groups)] == ["opposite order", "same order"]
@@ -148,18 +159,25 @@ def test_epoch_times_of_transfer_learning():
 
 
 def sweep_arms(**speeds):
-    """Return arms named framework, sparse or dense, and workers, such as pytorch_dense_0."""
+    """Return sides named framework, sparse or dense, and workers, such as pytorch_dense_0."""
     found = []
     for name, speed in speeds.items():
         framework, kind, workers = name.split("_")
         mode = "imperative" if framework == "mxnet" else "eager"
-        found.append((arm(name, framework, mode, workers=int(workers), sparse=kind == "sparse"), speed))
+        found.append((contender(name, framework, mode, workers=int(workers), sparse=kind == "sparse"), speed))
     return found
 
 
 def test_loader_workers_and_sparse_gradients():
-    speeds = {"pytorch_dense_0": 1.1, "mxnet_dense_0": 1.0, "mxnet_dense_1": 1.5, "mxnet_dense_2": 2.2, "pytorch_dense_2": 1.1,
-              "pytorch_sparse_2": 1.9, "pytorch_dense_1": 1.1}  # fmt: skip
+    speeds = {
+        "pytorch_dense_0": 1.1,
+        "mxnet_dense_0": 1.0,
+        "mxnet_dense_1": 1.5,
+        "mxnet_dense_2": 2.2,
+        "pytorch_dense_2": 1.1,
+        "pytorch_sparse_2": 1.9,
+        "pytorch_dense_1": 1.1,
+    }
     groups = [
         group("lstm-imdb:keras", sweep_arms(**speeds), batch=1024, width=0.015),
         group("lstm-imdb:keras", sweep_arms(pytorch_dense_0=0.9, mxnet_dense_0=1.0), batch=64),
@@ -178,8 +196,9 @@ def test_loader_workers_and_sparse_gradients():
     }
     assert judged(beside(sparse, groups)) == [(("pytorch_sparse_2", "pytorch_dense_2"), "same order")]
     assert judged(beside(optimum, groups)) == [
-        (("mxnet_dense_2", "pytorch_dense_2"), "same size"), (("mxnet_dense_2", "pytorch_sparse_2"), "same size"),
-    ]  # fmt: skip
+        (("mxnet_dense_2", "pytorch_dense_2"), "same size"),
+        (("mxnet_dense_2", "pytorch_sparse_2"), "same size"),
+    ]
 
 
 def test_the_published_batch_is_preferred_and_any_other_is_shown_with_both_numbers():
@@ -193,15 +212,16 @@ def test_the_published_batch_is_preferred_and_any_other_is_shown_with_both_numbe
 
 def test_static_graphs_are_compared_in_every_group_that_has_both():
     static, declarative, scope = tables("static-dynamic")
-    pynative = arm("MindSpore, pynative", "mindspore", "pynative")
+    pynative = contender("MindSpore, pynative", "mindspore", "pynative")
     groups = [
         group("resnet18:digits", [(MINDSPORE, 2), (pynative, 1)]),
         group("tacotron2:ljspeech", [(MINDSPORE, 1), (pynative, 1.01)]),
         group("bert:wikitext", [(PYTORCH, 1)]),
     ]
     assert [(row.group, row.judgement) for row in beside(static, groups)] == [
-        ("resnet18:digits", "same order"), ("tacotron2:ljspeech", "open"),
-    ]  # fmt: skip
+        ("resnet18:digits", "same order"),
+        ("tacotron2:ljspeech", "open"),
+    ]
     (missing,) = beside(declarative, groups)
     assert missing.reason == "'mxnet declarative' is not in this run."
     assert beside(scope, groups) == ()
@@ -209,7 +229,7 @@ def test_static_graphs_are_compared_in_every_group_that_has_both():
 
 def test_what_was_not_measured_has_its_reason():
     times, _ = tables("mindspore-training")
-    uncertified = arm("MindSpore", "mindspore", "graph", "MindSpore is not certified.")
+    uncertified = contender("MindSpore", "mindspore", "graph", "MindSpore is not certified.")
     groups = [
         group("googlenet:cifar10", [(uncertified, 1.2), (PYTORCH, 1)]),
         group("lstm-imdb:mindspore", [(PYTORCH, 1)], missing={"mindspore": "MindSpore has no device 'cuda'."}),
@@ -217,8 +237,10 @@ def test_what_was_not_measured_has_its_reason():
     ]
     rows = beside(times, groups)
     assert [row.reason for row in rows] == [
-        "MindSpore is not certified.", "MindSpore has no device 'cuda'.", "bert:cn-wiki is not in this run.",
-    ]  # fmt: skip
+        "MindSpore is not certified.",
+        "MindSpore has no device 'cuda'.",
+        "bert:cn-wiki is not in this run.",
+    ]
     assert not any(row.judgement or row.measured for row in rows)
 
 
@@ -226,43 +248,48 @@ def test_a_cell_that_this_machine_cannot_measure_has_its_reason():
     times, _ = tables("mindspore-training")
     rows = beside(times, [], {"bert:cn-wiki": "BERT needs 27 GB of memory."})
     assert [row.reason for row in rows] == [
-        "googlenet:cifar10 is not in this run.", "lstm-imdb:mindspore is not in this run.", "BERT needs 27 GB of memory.",
-    ]  # fmt: skip
+        "googlenet:cifar10 is not in this run.",
+        "lstm-imdb:mindspore is not in this run.",
+        "BERT needs 27 GB of memory.",
+    ]
 
 
 def on_link(framework, mode, link):
-    return arm(f"{framework} {link}", framework, mode, strategy="ddp", devices=2, link=link)
+    return contender(f"{framework} {link}", framework, mode, strategy="ddp", devices=2, link=link)
 
 
 def test_ranks_are_compared_over_the_same_link_unless_the_document_compares_links():
     """Two hosts with a faster and a slower link, and one host."""
     where = {"1gbit": 1.0, "10gbit": 1.4, "": 2.0}
-    arms = [
+    sides = [
         (on_link(name, mode, link), speed * other)
         for name, mode, other in (("pytorch", "eager", 1.0), ("tensorflow", "graph", 0.8))
         for link, speed in where.items()
     ]
     named = {"faster-link": "link=10gbit", "slower-link": "link=1gbit"}
-    faster = gathering.gather("link-speed", (Held("S1:claim-bandwidth", arms=named),)).tables[0]
-    assert judged(beside(faster, [group("vgg16:tiny", arms)])) == [
+    faster = gathering.gather("link-speed", (StudyTable("S1:claim-bandwidth", sides=named),)).tables[0]
+    assert judged(beside(faster, [group("vgg16:tiny", sides)])) == [
         (("tensorflow 10gbit", "tensorflow 1gbit"), "same order"),
         (("pytorch 10gbit", "pytorch 1gbit"), "same order"),
     ]
-    ahead = unstated(gathering.gather("transfer-cifar10", (Held("S3:claim-tensorflow-ahead"),))).tables[0]
-    assert judged(beside(ahead, [group("vgg16:tiny", arms)])) == [
+    ahead = unstated(gathering.gather("transfer-cifar10", (StudyTable("S3:claim-tensorflow-ahead"),))).tables[0]
+    assert judged(beside(ahead, [group("vgg16:tiny", sides)])) == [
         ((f"tensorflow {link}", f"pytorch {link}"), "opposite order") for link in where
     ]
 
 
 def test_a_variant_that_is_not_the_documents_has_a_ratio_and_no_word():
     why = "PyTorch as it comes instead of its search for algorithms"
-    held = Held(
-        "S1:table-2", where={"quantity": "difference", "cell": "deepspeech2:librispeech"},
+    held = StudyTable(
+        "S1:table-2",
+        where={"quantity": "difference", "cell": "deepspeech2:librispeech"},
         differs={"pytorch,search=false": why},
-    )  # fmt: skip
+    )
     (table,) = unstated(gathering.gather("single-gpu-speed", (held,))).tables
-    arms = [(arm(f"PyTorch, {each}", "pytorch", "eager", search=each), 1.056) for each in ("true", "false")]
-    rows = beside(table, [group("deepspeech2:librispeech", [(arm("TensorFlow", "tensorflow", "graph"), 1), *arms])])
+    sides = [(contender(f"PyTorch, {each}", "pytorch", "eager", search=each), 1.056) for each in ("true", "false")]
+    rows = beside(
+        table, [group("deepspeech2:librispeech", [(contender("TensorFlow", "tensorflow", "graph"), 1), *sides])]
+    )
     assert [(row.sides[0], row.judgement, row.differences) for row in rows] == [
         ("PyTorch, true", "same size", ()),
         ("PyTorch, false", None, (why,)),
@@ -272,7 +299,7 @@ def test_a_variant_that_is_not_the_documents_has_a_ratio_and_no_word():
 
 def test_two_frameworks_are_compared_with_as_many_loader_workers():
     times, _ = tables("mindspore-training")
-    more = arm("PyTorch, workers 2", "pytorch", "eager", workers=2)
+    more = contender("PyTorch, workers 2", "pytorch", "eager", workers=2)
     rows = beside(times, [group("googlenet:cifar10", [(MINDSPORE, 1.2), (PYTORCH, 1), (more, 1)])])
     assert judged(row for row in rows if row.judgement) == [(("MindSpore", "PyTorch"), "same size")]
 
@@ -287,21 +314,28 @@ def test_one_round_gives_no_judgement():
 @pytest.mark.parametrize("written", ["false", "False"])
 def test_values_of_knobs_are_compared_as_text(written):
     from steelyard.analysis.matching import means
-    from steelyard.published.held import Arm
+    from steelyard.published.study_tables import Side
 
-    assert means(Arm("dense", "", "", {"sparse": written}), arm("PyTorch", "pytorch", "eager", sparse=False))
-    assert not means(Arm("dense", "", "", {"sparse": written}), arm("PyTorch", "pytorch", "eager", sparse=True))
-    assert not means(Arm("dense", "", "", {"sparse": written}), arm("JAX", "jax", "jit"))
+    assert means(Side("dense", "", "", {"sparse": written}), contender("PyTorch", "pytorch", "eager", sparse=False))
+    assert not means(Side("dense", "", "", {"sparse": written}), contender("PyTorch", "pytorch", "eager", sparse=True))
+    assert not means(Side("dense", "", "", {"sparse": written}), contender("JAX", "jax", "jit"))
 
 
 def over_batches(statistic, speeds, said=1.15):
     """Return the rows of a statement of several batches beside these speeds of TensorFlow, PyTorch's being 1."""
     table = tables("single-gpu-speed")[0]
     statement = replace(
-        table.statements[0], network="VGG16", cell="vgg16:imagenet", batch=0, optimizer="", statistic=statistic,
-        first=Arm("tensorflow", "tensorflow"), second=Arm("pytorch", "pytorch"), said=Claim(said, said, ordered=True),
-    )  # fmt: skip
-    tensorflow = arm("TensorFlow", "tensorflow", "graph")
+        table.statements[0],
+        network="VGG16",
+        cell="vgg16:imagenet",
+        batch=0,
+        optimizer="",
+        statistic=statistic,
+        first=Side("tensorflow", "tensorflow"),
+        second=Side("pytorch", "pytorch"),
+        said=Claim(said, said, ordered=True),
+    )
+    tensorflow = contender("TensorFlow", "tensorflow", "graph")
     groups = [
         group("vgg16:imagenet", [(tensorflow, speed), (PYTORCH, 1)], batch=batch) for batch, speed in speeds.items()
     ]

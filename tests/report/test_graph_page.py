@@ -36,10 +36,17 @@ STAGES = [
     *(
         {"stage": "optimised", "passes": passes, "kinds": {"MatMul": 10, "Mul": 30, "Const": constants}}
         for passes, constants in {
-            "none": 60, "a": 50, "b": 70, "a+b": 55, "a+b+c": 30, "b+c": 40, "a+c": 35, "others": 58,
+            "none": 60,
+            "a": 50,
+            "b": 70,
+            "a+b": 55,
+            "a+b+c": 30,
+            "b+c": 40,
+            "a+c": 35,
+            "others": 58,
         }.items()
     ),
-]  # fmt: skip
+]
 
 
 @pytest.fixture(scope="module")
@@ -132,7 +139,7 @@ def test_the_counts_are_in_the_json(folder, capsys) -> None:
 def test_a_document_is_held_against_the_counts(folder, comparison) -> None:
     (group,) = view_of(folder).record.plan.groups
     found = graphs.beside(comparison, group)
-    keys = {each.settings["passes"]: each.key for each in found.arms}
+    keys = {each.settings["passes"]: each.key for each in found.contenders}
     assert found.ratio(keys["a"], keys["none"]).value == pytest.approx(100 / 90)
     assert keys.keys() == {"none", "a", "b", "a+b", "a+b+c", "b+c", "a+c", "others", "all"}
     assert found.missing == {"pytorch": "Eager PyTorch makes no graph."}

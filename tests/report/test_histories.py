@@ -225,9 +225,10 @@ def runs(tmp_path):
     """A folder with three nightly runs of two contenders, of which one has no certificate."""
     for night in range(3):
         folder = write_run(
-            tmp_path / "new", {"fake": Script(step_ms=10 + night, rounds=2), "dummy": Script(passed=False, rounds=2)},
+            tmp_path / "new",
+            {"fake": Script(step_ms=10 + night, rounds=2), "dummy": Script(passed=False, rounds=2)},
             created=(FIRST + timedelta(days=night)).isoformat(),
-        )  # fmt: skip
+        )
         (tmp_path / "new" / "index.sqlite").unlink()
         folder.rename(tmp_path / f"night-{night}")
     (tmp_path / "new").rmdir()
@@ -298,9 +299,12 @@ def test_a_nightly_check_ends_with_1_only_if_a_contender_became_slower(tmp_path,
     for night in range(12):
         slow = 1.2 if night >= 8 else 1.0
         folder = write_run(
-            tmp_path / "new", {"fake": Script(step_ms=10 * slow * random.normal(1, 0.01), rounds=2)}, options(frameworks=("fake",)),
-            sources=("cached",), created=(FIRST + timedelta(days=night)).isoformat(),
-        )  # fmt: skip
+            tmp_path / "new",
+            {"fake": Script(step_ms=10 * slow * random.normal(1, 0.01), rounds=2)},
+            options(frameworks=("fake",)),
+            sources=("cached",),
+            created=(FIRST + timedelta(days=night)).isoformat(),
+        )
         folder.rename(tmp_path / f"night-{night:02d}")
     asked = ["history", "line", "--runs", str(tmp_path)]
     assert main([*asked, "--fail-if-slower", "5%"]) == 1

@@ -45,9 +45,13 @@ def drawn(view):
 def test_the_loss_and_the_metric_are_drawn_by_epoch_and_by_second(view):
     _, figures = drawn(view)
     assert list(figures) == [
-        "Training loss by epoch", "Training loss by second", "Accuracy by epoch", "Accuracy by second", "Share that reached 60 %",
+        "Training loss by epoch",
+        "Training loss by second",
+        "Accuracy by epoch",
+        "Accuracy by second",
+        "Share that reached 60 %",
         "Share that reached 75 %",
-    ]  # fmt: skip
+    ]
     fake, dummy = figures["Accuracy by second"].data
     assert (fake["name"], dummy["name"]) == ("Fake", "Dummy")
     assert fake["x"] == [1, 3, 6]
@@ -123,9 +127,12 @@ def line(view):
 
 def test_contenders_of_which_fewer_than_half_arrived_or_none_are_named_together(line):
     lines = [
-        line("Half", 0.9, 0.9, 0.1), line("Late", 0.9, 0.1, 0.1), line("Later", 0.1, 0.1, 0.9), line("Never", 0.1, 0.1, 0.1),
+        line("Half", 0.9, 0.9, 0.1),
+        line("Late", 0.9, 0.1, 0.1),
+        line("Later", 0.1, 0.1, 0.9),
+        line("Never", 0.1, 0.1, 0.1),
         line("Nor", 0.1, 0.1, 0.1),
-    ]  # fmt: skip
+    ]
     end = "trainings, {} never (medians of 3 trainings each)."
     said = [thresholds.answer(each, [0.8], "accuracy")[0] for each in (lines, [lines[0], lines[1], lines[3]])]
     assert said == [
@@ -230,8 +237,9 @@ def test_five_of_six_that_reach_a_value_have_a_time_and_the_sixth_counts_as_long
     found, _ = drawn(of_six)
     fake, dummy = found.rows
     assert fake.cells[:2] == [
-        "1.00 s to 3.00 s, epoch 2 (6 of 6) [1.00 s, 3.00 s]", "3.00 s to 6.00 s, epoch 3 (5 of 6) [3.00 s, -]",
-    ]  # fmt: skip
+        "1.00 s to 3.00 s, epoch 2 (6 of 6) [1.00 s, 3.00 s]",
+        "3.00 s to 6.00 s, epoch 3 (5 of 6) [3.00 s, -]",
+    ]
     assert fake.cells[2] == "2.00 s to 4.50 s (5 of 6) [2.00 s, -]"
     assert dummy.cells[1] == "3.00 s to 6.00 s, epoch 3 (6 of 6) [3.00 s, 6.00 s]"
     assert found.sentence == (
@@ -296,11 +304,12 @@ def test_the_table_of_epochs_has_the_numbers_of_shapes_only_where_batches_are_cu
     shapes = {1: Shapes(1, 13, 13, 0), 2: Shapes(2, 11, 4, 0)}
     fake, dummy = (
         replace(
-            each, case=replace(each.case, sizes={**each.case.sizes, "lengths": "own"}),
+            each,
+            case=replace(each.case, sizes={**each.case.sizes, "lengths": "own"}),
             trials=tuple(replace(trial, shapes=own) for trial in each.trials),
         )
         for each, own in zip(comparison.contenders, (shapes, {}), strict=True)
-    )  # fmt: skip
+    )
     cut = replace(view, comparisons=(replace(comparison, contenders=(fake, dummy)),))
     (table, _) = epochs.blocks(Subject(cut.comparisons[0], cut.comparisons, styles(cut.comparisons)))[0].blocks
     headings = [column.heading for column in table.columns[1:]]

@@ -28,9 +28,13 @@ def written(tmp_path, scripts=SCRIPTS, gflops=200.0, gbps=10.0, cache=CACHE, wan
     work = {**GROUP, **changed}
     batch = 16
     folder = write_run(
-        tmp_path, scripts, wanted or options(threads=(2,)), host={**MACHINE, "caches": {"L1d": 2**30, "L2": 2**10, "L3": cache}},
-        peak={"float32, 2 threads": {"numpy": gflops}}, bandwidth={"2": gbps} if gbps else {},
-    )  # fmt: skip
+        tmp_path,
+        scripts,
+        wanted or options(threads=(2,)),
+        host={**MACHINE, "caches": {"L1d": 2**30, "L2": 2**10, "L3": cache}},
+        peak={"float32, 2 threads": {"numpy": gflops}},
+        bandwidth={"2": gbps} if gbps else {},
+    )
     raw = json.loads((folder / record.FILE).read_text())
     for group in raw["plan"]["groups"]:
         group["training_flops"] = work["flops"] // batch
@@ -123,9 +127,10 @@ def test_more_busy_cores_than_given_are_explained(tmp_path):
     found = section(written(tmp_path, wanted=options(threads=(1,))))  # the recorder writes two busy cores
     assert cells(found)["Fake"]["busy cores"] == "2.00 (200 %)"
     assert any(
-        sentence.startswith("More than 100 % of the cores") and "(Dummy and Fake)" in sentence.replace("Fake and Dummy", "Dummy and Fake")
+        sentence.startswith("More than 100 % of the cores")
+        and "(Dummy and Fake)" in sentence.replace("Fake and Dummy", "Dummy and Fake")
         for sentence in found.sentences
-    )  # fmt: skip
+    )
 
 
 def test_a_peak_with_other_threads_is_no_limit(tmp_path):

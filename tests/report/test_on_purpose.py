@@ -41,7 +41,7 @@ def test_its_row_says_so_and_it_is_in_no_verdict_and_no_warning(view):
 
 def test_statements_of_documents_do_not_mean_it(view):
     (comparison,), (group,) = view.comparisons, view.record.plan.groups
-    assert [arm.title for arm in measured_groups.measured(comparison, group).arms] == ["Fake"]
+    assert [each.title for each in measured_groups.measured(comparison, group).contenders] == ["Fake"]
 
 
 def test_its_curve_is_marked(view):

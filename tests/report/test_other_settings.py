@@ -12,15 +12,15 @@ from recorded import Script, options, view_of, write_run
 from steelyard.analysis import published
 from steelyard.plan import studies
 from steelyard.published.gathering import gather
-from steelyard.published.held import Held
+from steelyard.published.study_tables import StudyTable
 from steelyard.report import as_json, page
 from steelyard.results import record
 from steelyard.statistics.conditions import NOT_KEPT, RANDOM, Conditions
 
 ARMS = {"mindspore": "fake", "pytorch": "dummy"}
 HELD = (
-    Held("S0:table-2", where={"quantity": "training time"}, arms=ARMS, compare=("mindspore", "pytorch")),
-    Held("S0:claim-speed-and-accuracy", where={"quantity": "speed"}, arms=ARMS),
+    StudyTable("S0:table-2", where={"quantity": "training time"}, sides=ARMS, compare=("mindspore", "pytorch")),
+    StudyTable("S0:claim-speed-and-accuracy", where={"quantity": "speed"}, sides=ARMS),
 )
 STANDS_FOR = {"line:small": "googlenet:cifar10"}
 SCRIPTS = {"fake": Script(10.0, process_scatter=0.02), "dummy": Script(12.0)}
@@ -188,7 +188,7 @@ def test_every_statement_of_a_study_has_the_documents_settings(name):
 
 def test_what_is_assumed_is_marked_as_assumed():
     def assumed(entry, cell, name):
-        held = (Held(entry, arms={"tensorflow": "tensorflow", "pytorch": "pytorch"}),)
+        held = (StudyTable(entry, sides={"tensorflow": "tensorflow", "pytorch": "pytorch"}),)
         (table,) = gather("single-gpu-speed", held, "P").tables
         (found,) = {each.assumed for s in table.statements for each in s.conditions if cell in each.cells}
         return name in found
@@ -202,7 +202,7 @@ def test_what_is_assumed_is_marked_as_assumed():
 
 def test_rows_of_one_claim_are_one_claim(tmp_path):
     """At two batches, the document names none."""
-    claim = Held("S0:claim-speed-and-accuracy", where={"quantity": "speed"}, arms=ARMS)
+    claim = StudyTable("S0:claim-speed-and-accuracy", where={"quantity": "speed"}, sides=ARMS)
     known = gather("mindspore-training", (claim,), "P")
     (table,) = known.tables
     said = replace(table, statements=(replace(table.statements[0], conditions=(Conditions(),)),))

@@ -92,11 +92,12 @@ def test_the_page_has_no_home_folder_and_no_user_name(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", "/srv/people/alice")
     monkeypatch.setenv("LOGNAME", "alice")
     folder = write_run(
-        tmp_path / "alice", {"fake": Script(), "dummy": Script(failure=("crash", "No file /srv/people/alice/x.bin."))},
+        tmp_path / "alice",
+        {"fake": Script(), "dummy": Script(failure=("crash", "No file /srv/people/alice/x.bin."))},
         options(external={"fake": "/opt/of-alice/bin/python"}),
         command="steelyard run --data /home/bob/pictures --env fake=/Users/carol/env/bin/python",
         inputs={"line:small": {"origin": "your data in /srv/people/alice/data", "identity": "0123", "meta": {}}},
-    )  # fmt: skip
+    )
     path = folder / record.CERTIFICATES
     path.write_text(path.read_text().replace("Every tensor agrees", "In /srv/people/alice/cache every tensor agrees"))
     with (folder / record.ROUNDS).open("a") as rounds:
@@ -340,11 +341,19 @@ def test_paper_has_question_answer_table_and_what_was_measured(rendered):
     """Everything else has the class `screen`, which the style sheet hides in print."""
     (style,) = rendered.all("style")
     assert ".screen, .explanation { display: none !important; }" in style.text.partition("@media print")[2]
-    sections = {each.attributes["id"]: "screen" in each.attributes.get("class", "") for each in rendered.all("section")
-                if "id" in each.attributes}  # fmt: skip
+    sections = {
+        each.attributes["id"]: "screen" in each.attributes.get("class", "")
+        for each in rendered.all("section")
+        if "id" in each.attributes
+    }
     assert sections == {
-        "line-small": False, "certificates": True, "warnings": True, "setting": True, "repeat": True, "glossary": True,
-    }  # fmt: skip
+        "line-small": False,
+        "certificates": True,
+        "warnings": True,
+        "setting": True,
+        "repeat": True,
+        "glossary": True,
+    }
     inputs = rendered.all("div", class_="input")
     assert ["screen" in each.attributes["class"] for each in inputs] == [False, True, True, True, True]
     plots = rendered.all("div", class_="plots")

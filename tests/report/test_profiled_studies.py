@@ -118,8 +118,9 @@ def test_what_was_not_profiled_says_so(tmp_path):
     view = study(tmp_path, tensorflow=failing)
     found, _ = rows(view, "S1:table-3", "share in operations")
     assert {(row.sides[0], row.judgement, row.reason) for row in found} == {
-        ("PyTorch", "other size", ""), ("TensorFlow", None, "It was not profiled."),
-    }  # fmt: skip
+        ("PyTorch", "other size", ""),
+        ("TensorFlow", None, "It was not profiled."),
+    }
     assert all(each.rankings[each.primary].leader for each in view.comparisons), "verdicts stand"
     assert profile_numbers.table(view.comparisons[0])[0] == ["", "PyTorch"]
 

@@ -13,15 +13,15 @@ from steelyard import analysis, report
 from steelyard.analysis import published, published_rows
 from steelyard.plan.options import Options
 from steelyard.published.gathering import gather
-from steelyard.published.held import Held
+from steelyard.published.study_tables import StudyTable
 from steelyard.report import as_json, page
 from steelyard.report.sections import published as section
 
 ARMS = {"mindspore": "fake", "pytorch": "dummy"}
 HELD = (
-    Held("S0:table-2", where={"quantity": "training time"}, arms=ARMS, compare=("mindspore", "pytorch")),
-    Held("S0:table-2-ratios", where={"device": "V100"}, arms=ARMS),
-    Held("S0:table-2", where={"quantity": "accuracy"}, arms=ARMS),
+    StudyTable("S0:table-2", where={"quantity": "training time"}, sides=ARMS, compare=("mindspore", "pytorch")),
+    StudyTable("S0:table-2-ratios", where={"device": "V100"}, sides=ARMS),
+    StudyTable("S0:table-2", where={"quantity": "accuracy"}, sides=ARMS),
 )
 STANDS_FOR = {"line:small": "googlenet:cifar10"}
 
@@ -147,22 +147,29 @@ def test_a_run_without_documents_looks_as_before(recorded_view, printed):
 @pytest.mark.parametrize(
     ("scripts", "answer", "reason"),
     [
-        ({"fake": Script(14.0), "dummy": Script(12.0)}, "Of 2 published claims measured here: 2 in the opposite order.", ""),
+        (
+            {"fake": Script(14.0), "dummy": Script(12.0)},
+            "Of 2 published claims measured here: 2 in the opposite order.",
+            "",
+        ),
         ({"fake": Script(6.0), "dummy": Script(12.0)}, "Of 2 published claims measured here: 2 in the same order.", ""),
         (
             {"fake": Script(10.0, passed=False), "dummy": Script(12.0)},
-            "Nothing that was published could be held against this run.", "Fake is not certified.",
+            "Nothing that was published could be held against this run.",
+            "Fake is not certified.",
         ),
         (
             {"fake": Script(10.0, rounds=1), "dummy": Script(12.0, rounds=1)},
-            "Nothing that was published could be held against this run.", "They have fewer than two rounds in common.",
+            "Nothing that was published could be held against this run.",
+            "They have fewer than two rounds in common.",
         ),
         (
             {"fake": Script(10.0), "dummy": Script(rounds=0, failure=("crash", "It fell over."))},
-            "Nothing that was published could be held against this run.", "Dummy failed.",
+            "Nothing that was published could be held against this run.",
+            "Dummy failed.",
         ),
     ],
-)  # fmt: skip
+)
 def test_the_answer_follows_from_what_was_measured(tmp_path, scripts, answer, reason):
     found = Page(page.render(recorded(tmp_path, scripts)))
     headlines = [each.words for each in found.all("p", class_="headline")]
@@ -171,7 +178,7 @@ def test_the_answer_follows_from_what_was_measured(tmp_path, scripts, answer, re
 
 
 def test_another_quantity_than_the_ranked_one_is_read_from_the_same_trials(tmp_path):
-    held = (Held("S0:table-2-ratios", "first step", where={"device": "V100"}, arms=ARMS),)
+    held = (StudyTable("S0:table-2-ratios", "first step", where={"device": "V100"}, sides=ARMS),)
     scripts = {"fake": Script(10.0, first_step_ms=50.0), "dummy": Script(9.0, first_step_ms=100.0)}
     (table,) = recorded(tmp_path, scripts, held).published
     assert table.quantity == "first-step time"
@@ -180,7 +187,7 @@ def test_another_quantity_than_the_ranked_one_is_read_from_the_same_trials(tmp_p
 
 
 def test_an_unknown_quantity_of_an_altered_record_has_no_rows_of_its_own(tmp_path):
-    held = (Held("S0:table-2-ratios", "some quantity", where={"device": "V100"}, arms=ARMS),)
+    held = (StudyTable("S0:table-2-ratios", "some quantity", where={"device": "V100"}, sides=ARMS),)
     (table,) = recorded(tmp_path, held=held).published
     assert table.quantity == "some quantity"
     assert {row.judgement for row in table.rows} == {None}

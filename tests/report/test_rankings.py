@@ -44,15 +44,27 @@ def view(folder):
     ("name", "source", "headline", "sentence"),
     [
         ("step time", "cached", "Fake is the fastest.", "Fake is 1.2?x [?] faster than Dummy."),
-        ("throughput", "cached", "Fake has the highest throughput.", "Fake has a 1.2?x [?] higher throughput than Dummy."),
-        ("first step", "process", "Dummy has the fastest first step.", "Dummy has a 18.0x [?] faster first step than Fake."),
         (
-            "time to first step", "process", "Dummy has the shortest time to first step.",
+            "throughput",
+            "cached",
+            "Fake has the highest throughput.",
+            "Fake has a 1.2?x [?] higher throughput than Dummy.",
+        ),
+        (
+            "first step",
+            "process",
+            "Dummy has the fastest first step.",
+            "Dummy has a 18.0x [?] faster first step than Fake.",
+        ),
+        (
+            "time to first step",
+            "process",
+            "Dummy has the shortest time to first step.",
             "Dummy has a 1.81x [?] shorter time to first step than Fake.",
         ),
         ("peak memory", "process", "Fake uses the least memory.", "Fake uses 1.03x [?] less memory than Dummy."),
     ],
-)  # fmt: skip
+)
 def test_the_verdict_is_in_the_words_of_the_quantity(view, name, source, headline, sentence):
     (comparison,) = view(QUANTITIES[name]).comparisons
     assert headlines.headline(comparison, source) == headline
@@ -118,8 +130,11 @@ def test_page_terminal_and_json_say_what_is_ranked_and_by_which_rule(view, print
     assert f"{basis} {RULE}" in " ".join(printed(view(quantity), 100).split())
     read = as_json.as_dict(view(quantity))
     assert read["quantity"] == {
-        "name": quantity.name, "unit": quantity.unit, "more_is_better": quantity.more_is_better, "decision": RULE,
-    }  # fmt: skip
+        "name": quantity.name,
+        "unit": quantity.unit,
+        "more_is_better": quantity.more_is_better,
+        "decision": RULE,
+    }
 
 
 def test_the_default_ranking_says_nothing_of_quantities(view, printed):
@@ -208,9 +223,12 @@ def test_the_page_of_another_quantity_does_not_replace_the_page_of_the_run(folde
     monkeypatch.setattr(page, "library", lambda: "")
     written = [report.write(view(quantity)).name for quantity in QUANTITIES.values()]
     assert written == [
-        "report.html", "report-throughput.html", "report-first-step.html", "report-time-to-first-step.html",
+        "report.html",
+        "report-throughput.html",
+        "report-first-step.html",
+        "report-time-to-first-step.html",
         "report-peak-memory.html",
-    ]  # fmt: skip
+    ]
     assert all((folder / name).is_file() for name in written)
 
 

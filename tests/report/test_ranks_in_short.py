@@ -43,9 +43,12 @@ def share(value, enough=True):
 
 def test_the_exchange_is_said_for_each_framework(row):
     rows = [
-        row("JAX, mesh:2", share(0.21)), row("JAX, shard-map:2", share(0.08)), row("JAX, distributed:2", share(0.6)),
-        row("PyTorch, ddp:2", share(0.112)), row("MXNet, single:1", kind="single"),
-    ]  # fmt: skip
+        row("JAX, mesh:2", share(0.21)),
+        row("JAX, shard-map:2", share(0.08)),
+        row("JAX, distributed:2", share(0.6)),
+        row("PyTorch, ddp:2", share(0.112)),
+        row("MXNet, single:1", kind="single"),
+    ]
     assert scaling_lines.in_short(rows) == [
         "Of a step, the exposed exchange takes 8 % (shard-map:2) to 60 % (distributed:2) in JAX and 11 % [1 %, 21 %] (ddp:2) in PyTorch."
     ]
@@ -110,9 +113,10 @@ def test_the_memory_of_a_rank_is_said_where_ranks_divide_what_one_process_holds(
     (row,) = [each for each in rows if each.contender.case.strategy == "copies:2"]
     sentences = [each for each in scaling_lines.in_short(rows) if "memory" in each]
     (figures,) = [
-        each for each in strategies.as_dict(strategies.strategies(comparison), lambda one: one.variant)["strategies"]
+        each
+        for each in strategies.as_dict(strategies.strategies(comparison), lambda one: one.variant)["strategies"]
         if each["strategy"] == "copies:2"
-    ]  # fmt: skip
+    ]
     if divides:
         assert row.memory.value == pytest.approx(310 / 300)
         (sentence,) = sentences

@@ -158,9 +158,10 @@ def test_without_a_common_round_there_is_no_speed(trained):
     (comparison,) = view.comparisons
     late = [
         replace(each, trials=tuple(replace(one, job=replace(one.job, round=one.job.round + 9)) for one in each.trials))
-        if each.case.strategy == "alone:2" else each
+        if each.case.strategy == "alone:2"
+        else each
         for each in comparison.contenders
-    ]  # fmt: skip
+    ]
     (found,) = asynchronous_ranks.beside(replace(comparison, contenders=tuple(late)))
     assert found.speed is None
     assert asynchronous_ranks.line(found) == "Fake, alone:2: no round in common with copies:2."

@@ -27,12 +27,14 @@ def contender_of(view, sizes, epochs=False):
 @pytest.mark.parametrize(
     ("sizes", "advice"),
     [
-        ({"lengths": "own", "multiple": 1, "buckets": 1},
-         "To have fewer lengths, round lengths up (--set multiple=32) or draw batches of like length (--set buckets=4)."),
+        (
+            {"lengths": "own", "multiple": 1, "buckets": 1},
+            "To have fewer lengths, round lengths up (--set multiple=32) or draw batches of like length (--set buckets=4).",
+        ),
         ({"lengths": "own", "multiple": 64}, "To have fewer lengths, round lengths up (--set multiple=128)."),
         ({"lengths": "own"}, ""),
     ],
-)  # fmt: skip
+)
 def test_compilations_because_of_lengths_name_the_cause_and_the_remedy(recorded_view, sizes, advice):
     (found,) = reported.warnings(contender_of(recorded_view, sizes))
     assert found.sentence == (

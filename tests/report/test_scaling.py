@@ -117,9 +117,13 @@ def two_frameworks(root, **script):
 
 def test_the_rows_of_a_framework_follow_its_single_process(tmp_path):
     assert [row.contender.variant for row in scaling.scaled(two_frameworks(tmp_path))] == [
-        "pytorch/eager,strategy=single:1", "pytorch/eager,strategy=ddp:2", "pytorch/eager,strategy=alone:2",
-        "mxnet/hybridized,strategy=single:1", "mxnet/hybridized,strategy=dist-sync:2", "mxnet/hybridized,strategy=alone:2",
-    ]  # fmt: skip
+        "pytorch/eager,strategy=single:1",
+        "pytorch/eager,strategy=ddp:2",
+        "pytorch/eager,strategy=alone:2",
+        "mxnet/hybridized,strategy=single:1",
+        "mxnet/hybridized,strategy=dist-sync:2",
+        "mxnet/hybridized,strategy=alone:2",
+    ]
 
 
 def test_a_speed_up_has_more_of_the_error_than_a_comparison_of_frameworks(tmp_path):
@@ -200,10 +204,12 @@ def test_a_pipeline_has_its_idle_share_beside_the_ideal_one(view):
 @pytest.mark.parametrize(
     ("kind", "shares", "reason"),
     [
-        ("model", "network", "parts of a network"), ("pipeline", "batch", "parts of a network"),
-        ("asynchronous", "network", "one rank sends batches"), ("processes", "batch", ""),
+        ("model", "network", "parts of a network"),
+        ("pipeline", "batch", "parts of a network"),
+        ("asynchronous", "network", "one rank sends batches"),
+        ("processes", "batch", ""),
     ],
-)  # fmt: skip
+)
 def test_why_there_is_no_exposed_exchange_is_said(view, kind, shares, reason):
     comparison = as_kind(view, "copies:2", kind, shares)
     assert cell(comparison, "copies:2", "exposed exchange") == (f"- {reason}" if reason else "10.0 % [10.0 %, 10.0 %]")
@@ -257,8 +263,9 @@ def test_another_batch_for_more_parts_shows_the_overhead_of_the_documents(tmp_pa
     found = view_of(run(tmp_path, scripts, batches=(16, 32)))
     weak = [each for comparison in found.comparisons for each in scaling.weak(comparison, found.comparisons)]
     assert [(each.contender.case.strategy, each.batch, each.single.case.strategy) for each in weak] == [
-        ("copies:2", 32, "single:1"), ("alone:2", 32, "single:1"),
-    ]  # fmt: skip
+        ("copies:2", 32, "single:1"),
+        ("alone:2", 32, "single:1"),
+    ]
     assert weak[0].overhead.value == pytest.approx(1 - (1 / 12.5) / (1 / 10), rel=1e-5)
     text = Page(page.render(found)).text()
     assert section.WEAK_HEADING in text

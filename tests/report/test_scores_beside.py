@@ -13,12 +13,12 @@ from steelyard.analysis.matching import beside
 from steelyard.plan import studies
 from steelyard.published.documents import documents
 from steelyard.published.gathering import gather
-from steelyard.published.held import Held
+from steelyard.published.study_tables import StudyTable
 from steelyard.statistics import scores
 
 ARMS = {"mindspore": "fake", "pytorch": "dummy", "tensorflow": "fake", "mxnet": "dummy"}
 # PyTorch, whose part Dummy takes, is said to be more accurate.
-CLAIM = Held("S0:claim-speed-and-accuracy", "score", where={"quantity": "accuracy"}, arms=ARMS)
+CLAIM = StudyTable("S0:claim-speed-and-accuracy", "score", where={"quantity": "accuracy"}, sides=ARMS)
 HIGH, LOW = {1: 0.90, 2: 0.84, 3: 0.88}, {1: 0.88, 2: 0.825, 3: 0.86}
 
 
@@ -88,7 +88,7 @@ def test_a_contender_without_a_certificate_is_held_against_nothing(tmp_path):
 
 
 def test_equal_accuracies_are_a_claim_too(view, tmp_path):
-    equal = Held("S3:claim-equal-results", "score", arms={"tensorflow": "fake", "pytorch": "dummy"})
+    equal = StudyTable("S3:claim-equal-results", "score", sides={"tensorflow": "fake", "pytorch": "dummy"})
     near = {number: value * (1.004 if number == 2 else 1.001) for number, value in HIGH.items()}
     assert [row.judgement for row in rows(view, tmp_path / "a", HIGH, near, equal)] == ["same size"]
     far = {number: value * 0.9 for number, value in HIGH.items()}
@@ -106,7 +106,7 @@ def test_each_quantity_is_read_from_the_trainings(view, tmp_path, quantity, text
 
 
 def test_scores_are_held_against_claims_on_scores_alone():
-    speed = Held("S0:claim-speed-and-accuracy", arms=ARMS)
+    speed = StudyTable("S0:claim-speed-and-accuracy", sides=ARMS)
     tables = gather("mindspore-training", (speed, replace(CLAIM, where={})), "P").tables
     assert [[each.first.framework for each in table.statements] for table in tables] == [["fake"], ["dummy"]]
     assert [each.printed for each in tables[0].figures] == ["better than mindspore"]

@@ -84,11 +84,16 @@ def test_texts_of_sections_are_escaped_on_every_page() -> None:
     parts = [blocks.Strong(evil), blocks.Small(evil), blocks.Link(evil, evil), blocks.Emphasis(evil), blocks.Code(evil)]
     cell = blocks.Cell(evil, evil)
     shown = [
-        blocks.Headline(evil, evil), blocks.Paragraph(tuple(parts)), blocks.Facts([(evil, tuple(parts))], anchors=[evil]),
+        blocks.Headline(evil, evil),
+        blocks.Paragraph(tuple(parts)),
+        blocks.Facts([(evil, tuple(parts))], anchors=[evil]),
         blocks.Table(evil, evil, [blocks.Column(evil)] * 2, [blocks.Row(cell, [cell], below=evil)], cards=True),
-        blocks.plain_table(evil, evil, [evil] * 2, [[evil] * 2]), blocks.Command(evil), blocks.Bullets([tuple(parts)], terms=True),
-        blocks.Proofs([blocks.Proof(evil, evil, evil, evil, evil, [])]), blocks.Fold(evil, [], evil),
-    ]  # fmt: skip
+        blocks.plain_table(evil, evil, [evil] * 2, [[evil] * 2]),
+        blocks.Command(evil),
+        blocks.Bullets([tuple(parts)], terms=True),
+        blocks.Proofs([blocks.Proof(evil, evil, evil, evil, evil, [])]),
+        blocks.Fold(evil, [], evil),
+    ]
     section = small_page.PageSection(evil, evil, shown, code=evil)
     html = small_page.render(small_page.SmallPage(evil, evil, evil, evil, shown, [section], ("interval",)))
     assert "<script>alert" not in html

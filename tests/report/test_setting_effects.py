@@ -20,8 +20,12 @@ from steelyard.statistics.intervals import Ratio
 
 EXACT = {"scatter": 0.0, "process_scatter": 0.0}
 # The usual value of `noise` is 0. Memory of the contenders, in this order: 300, 310, 320 and 330 MiB.
-SCRIPTS = {"fake/scripted,noise=0.5": Script(15.0, **EXACT), "fake": Script(10.0, **EXACT),
-           "dummy/scripted,noise=0.5": Script(8.0, **EXACT), "dummy": Script(16.0, **EXACT)}  # fmt: skip
+SCRIPTS = {
+    "fake/scripted,noise=0.5": Script(15.0, **EXACT),
+    "fake": Script(10.0, **EXACT),
+    "dummy/scripted,noise=0.5": Script(8.0, **EXACT),
+    "dummy": Script(16.0, **EXACT),
+}
 
 
 def blocks_of(comparison):
@@ -71,9 +75,11 @@ def test_what_differs_in_more_than_a_setting_or_has_no_usual_value_is_not_compar
     (comparison,) = two.comparisons
     pairs = [(each.value, each.where) for each in setting_effects.effects(comparison)]
     assert sorted(pairs) == [
-        ("noise 0.5", "Fake, process_noise 0.0"), ("noise 0.5", "Fake, process_noise 0.25"),
-        ("process_noise 0.25", "Fake, noise 0.0"), ("process_noise 0.25", "Fake, noise 0.5"),
-    ]  # fmt: skip
+        ("noise 0.5", "Fake, process_noise 0.0"),
+        ("noise 0.5", "Fake, process_noise 0.25"),
+        ("process_noise 0.25", "Fake, noise 0.0"),
+        ("process_noise 0.25", "Fake, noise 0.5"),
+    ]
 
 
 def test_rows_of_the_same_value_follow_each_other(tmp_path):
@@ -154,10 +160,16 @@ def test_after_one_search_of_each_the_headline_names_the_largest_batch(searched,
 @pytest.mark.parametrize(
     ("one", "other", "is_open"),
     [
-        ((88, 96), (96, 104), False), ((96, 104), (88, 96), False), ((90, 100), (96, 104), True), ((96, 104), (90, 100), True),
-        ((96, 0), (104, 112), True), ((104, 112), (96, 0), True), ((104, 0), (88, 96), False), ((96, 104), (96, 108), True),
+        ((88, 96), (96, 104), False),
+        ((96, 104), (88, 96), False),
+        ((90, 100), (96, 104), True),
+        ((96, 104), (90, 100), True),
+        ((96, 0), (104, 112), True),
+        ((104, 112), (96, 0), True),
+        ((104, 0), (88, 96), False),
+        ((96, 104), (96, 108), True),
     ],
-)  # fmt: skip
+)
 def test_searches_tell_batches_apart_where_what_fits_one_did_not_fit_the_other(one, other, is_open):
     assert Found(*one).may_equal(Found(*other)) is is_open
 

@@ -9,13 +9,13 @@ from recorded import Script, view_of, write_run
 from steelyard.plan.options import Options
 from steelyard.profiles import graphs, recorded
 from steelyard.published.gathering import gather
-from steelyard.published.held import Held
+from steelyard.published.study_tables import StudyTable
 from steelyard.results import communication
 
 NAMES = ("pytorch", "tensorflow")
 ARMS = {"mindspore": "pytorch", "pytorch": "tensorflow"}
 HELD = tuple(
-    Held("S0:table-2-ratios", quantity, where={"device": "V100"}, arms=ARMS)
+    StudyTable("S0:table-2-ratios", quantity, where={"device": "V100"}, sides=ARMS)
     for quantity in ("step time", "first step", "peak memory", "throughput")
 )
 
@@ -23,9 +23,11 @@ HELD = tuple(
 def test_each_record_is_read_once_for_all_published_quantities(tmp_path, monkeypatch) -> None:
     wanted = Options(study="gpu-share", size="Q", frameworks=NAMES)
     folder = write_run(
-        tmp_path, {name: Script(10.0, rounds=2) for name in NAMES}, wanted,
+        tmp_path,
+        {name: Script(10.0, rounds=2) for name in NAMES},
+        wanted,
         published=gather("mindspore-training", HELD, "C"),
-    )  # fmt: skip
+    )
     read = Counter()
     for module in (recorded, graphs, communication):
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from recorded import Script, options, unstated, view_of, write_run
-from test_beside import arm, group, judged
+from test_beside import contender, group, judged
 
 from steelyard.analysis import no_exchange
 from steelyard.analysis.matching import beside
@@ -15,19 +15,21 @@ from steelyard.errors import UserError
 from steelyard.files import settings_files
 from steelyard.published import gathering
 from steelyard.published.gathering import gather
-from steelyard.published.held import Held
+from steelyard.published.study_tables import StudyTable
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from steelyard.analysis.matching import MeasuredArm, Row
+    from steelyard.analysis.matching import MeasuredContender, Row
     from steelyard.analysis.model import View
     from steelyard.analysis.published_tables import Table
 
 CELL = "vgg16:imagenet"
-OVERHEAD = Held(
-    "S1:table-7-overhead", where={"cell": CELL, "framework": "tensorflow", "devices": 2}, arms={"tensorflow": "fake,strategy=copies"}
-)  # fmt: skip
+OVERHEAD = StudyTable(
+    "S1:table-7-overhead",
+    where={"cell": CELL, "framework": "tensorflow", "devices": 2},
+    sides={"tensorflow": "fake,strategy=copies"},
+)
 SINGLE, COPIES, ALONE = "strategy=single:1", "strategy=copies:2", "strategy=alone:2"
 
 
@@ -36,7 +38,7 @@ def _two_cores(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("steelyard.plan.spreading.usable_cores", lambda: 2)
 
 
-def viewed(root: Path, held: Held = OVERHEAD, **scripts: Script) -> View:
+def viewed(root: Path, held: StudyTable = OVERHEAD, **scripts: Script) -> View:
     """Return the view of a run with these scripts of `single`, `copies` and `alone`."""
     keys = {"single": SINGLE, "copies": COPIES, "alone": ALONE}
     named = {keys[name]: script for name, script in scripts.items()}
@@ -45,7 +47,7 @@ def viewed(root: Path, held: Held = OVERHEAD, **scripts: Script) -> View:
     return view_of(write_run(root, named, wanted, published=published, stands_for={"line:small": CELL}, stated=False))
 
 
-def rows(root: Path, held: Held = OVERHEAD, **scripts: Script) -> tuple[Row, ...]:
+def rows(root: Path, held: StudyTable = OVERHEAD, **scripts: Script) -> tuple[Row, ...]:
     """Return what such a run shows beside a published entry."""
     (table,) = viewed(root, held, **scripts).published
     assert isinstance(table.rows, tuple)
@@ -55,9 +57,10 @@ def rows(root: Path, held: Held = OVERHEAD, **scripts: Script) -> tuple[Row, ...
 def scripts(copies: float = 10.27, **alone: object) -> dict[str, Script]:
     """Return scripts whose exchange takes 2.6 % of a step, unless `copies` says otherwise; `alone` has no certificate."""
     return {
-        "single": Script(18.0), "copies": Script(copies, process_scatter=0.002),
+        "single": Script(18.0),
+        "copies": Script(copies, process_scatter=0.002),
         "alone": Script(10.0, **{"passed": False, "process_scatter": 0.002, **alone}),  # type: ignore[arg-type]
-    }  # fmt: skip
+    }
 
 
 def test_an_overhead_stands_beside_ranks_that_exchange_nothing_without_a_word(tmp_path: Path) -> None:
@@ -81,7 +84,7 @@ def test_only_ranks_that_exchange_nothing_have_a_ratio_without_a_verdict(tmp_pat
 WEAK = replace(OVERHEAD, quantity="weak scaling")
 
 
-def weak_rows(root: Path, copies: float, held: Held = WEAK, passed: bool = True) -> tuple[Row, ...]:
+def weak_rows(root: Path, copies: float, held: StudyTable = WEAK, passed: bool = True) -> tuple[Row, ...]:
     """Return the rows of a run at two batches: a single process takes 10 ms for its share, and two `copies` ms for both."""
     scripts = {
         "batch=16/fake/scripted,strategy=single": Script(10.0, process_scatter=0.002),
@@ -131,54 +134,58 @@ def test_without_a_measurement_there_is_the_reason(tmp_path: Path, changed: dict
 
 
 def test_a_spread_training_stands_beside_the_single_process_by_its_verdict(tmp_path: Path) -> None:
-    claim = Held(
-        "S3:claim-data-parallel", arms={"mirrored": "fake,strategy=copies", "ddp": "dummy,strategy=copies", "single": "strategy=single"}
-    )  # fmt: skip
+    claim = StudyTable(
+        "S3:claim-data-parallel",
+        sides={"mirrored": "fake,strategy=copies", "ddp": "dummy,strategy=copies", "single": "strategy=single"},
+    )
     found = rows(tmp_path, claim, **scripts())
     assert judged(found)[0] == (("Fake, copies:2", "Fake, single:1"), "same order")
     assert found[1].reason
 
 
-def variant(framework: str, strategy: str, devices: int) -> MeasuredArm:
+def variant(framework: str, strategy: str, devices: int) -> MeasuredContender:
     """Return a measured variant with a strategy."""
-    return arm(f"{framework} {strategy}:{devices}", framework, "eager", strategy=strategy, devices=devices)
+    return contender(f"{framework} {strategy}:{devices}", framework, "eager", strategy=strategy, devices=devices)
 
 
-def held_in(held: Held) -> Table:
+def held_in(held: StudyTable) -> Table:
     """Return the only table of a study that is held against an entry."""
     (table,) = unstated(gather("multi-device-speed", (held,))).tables
     return table  # type: ignore[return-value]
 
 
 def test_variants_of_two_frameworks_are_compared_with_the_same_strategy_only() -> None:
-    table = held_in(Held("S3:claim-tensorflow-ahead"))
-    arms = [
+    table = held_in(StudyTable("S3:claim-tensorflow-ahead"))
+    sides = [
         (variant(framework, strategy, devices), speed)
         for framework, speed in (("tensorflow", 1.2), ("pytorch", 1.0))
         for strategy, devices in (("single", 1), ("split", 2), ("split", 4))
     ]
-    found = beside(table, [group("resnet50:cifar10-tl", arms)])  # type: ignore[arg-type]
+    found = beside(table, [group("resnet50:cifar10-tl", sides)])  # type: ignore[arg-type]
     assert [row.sides for row in found] == [
-        ("tensorflow single:1", "pytorch single:1"), ("tensorflow split:2", "pytorch split:2"),
+        ("tensorflow single:1", "pytorch single:1"),
+        ("tensorflow split:2", "pytorch split:2"),
         ("tensorflow split:4", "pytorch split:4"),
-    ]  # fmt: skip
+    ]
 
 
 def test_strategies_on_other_numbers_of_devices_are_not_compared() -> None:
     words = {"mirrored": "strategy=mirrored", "ddp": "strategy=ddp", "single": "strategy=single"}
-    table = held_in(Held("S3:claim-data-parallel", arms=words))
-    arms = [
+    table = held_in(StudyTable("S3:claim-data-parallel", sides=words))
+    sides = [
         (variant("pytorch", name, parts), 1.0) for name, parts in (("single", 1), ("ddp", 2), ("ddp", 4), ("fsdp", 2))
     ]
-    found = beside(table, [group("resnet50:cifar10-tl", arms)])  # type: ignore[arg-type]
+    found = beside(table, [group("resnet50:cifar10-tl", sides)])  # type: ignore[arg-type]
     pairs = [row.sides for row in found if row.group]
     assert pairs == [("pytorch ddp:2", "pytorch single:1"), ("pytorch ddp:4", "pytorch single:1")]
 
 
 def test_what_is_missing_is_the_strategy_where_the_framework_is_there() -> None:
     words = {"mirrored": "strategy=mirrored", "ddp": "strategy=ddp", "single": "strategy=single"}
-    table = held_in(Held("S3:claim-data-parallel", arms=words))
+    table = held_in(StudyTable("S3:claim-data-parallel", sides=words))
     measured = group(
-        "resnet50:cifar10-tl", [(variant("pytorch", "single", 1), 1.0)], missing={"pytorch": "It has none.", "tensorflow": "It is not here."}
-    )  # fmt: skip
+        "resnet50:cifar10-tl",
+        [(variant("pytorch", "single", 1), 1.0)],
+        missing={"pytorch": "It has none.", "tensorflow": "It is not here."},
+    )
     assert [row.reason for row in beside(table, [measured])] == ["It is not here.", "'pytorch ddp' is not in this run."]  # type: ignore[arg-type]

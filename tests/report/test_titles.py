@@ -66,12 +66,13 @@ def case(**changes: Any):
         ("Fake, Inc, fast", "Fake, Inc", ("Fake, Inc", "fast")),
         ("Fake, layout rows, packed, kernel rows", "Fake", ("Fake", "layout rows, packed", "kernel rows")),
         (
-            "Fake, learning rate x0.1 at epochs 10, 20, warm-up of 5 epochs, ddp:2", "Fake",
+            "Fake, learning rate x0.1 at epochs 10, 20, warm-up of 5 epochs, ddp:2",
+            "Fake",
             ("Fake", "learning rate x0.1 at epochs 10, 20, warm-up of 5 epochs", "ddp:2"),
         ),
         ("Another, of an older record", "Fake", ("Another", "of an older record")),
     ],
-)  # fmt: skip
+)
 def test_a_title_is_cut_where_its_parts_end(title: str, framework: str, expected: tuple[str, ...]) -> None:
     found = case(version="1.2" if "1.2" in title else "")
     assert titles.parts(title, framework, found) == expected

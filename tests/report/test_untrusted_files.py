@@ -47,9 +47,29 @@ OTHER_CODES = {"advise": (1,), "explain": (1, 3), "merge": (1,)}
 REMOVED = object()
 # What a value of JSON is replaced by: other types, numbers out of range, texts that cannot be printed, nothing.
 VALUES = (
-    None, True, 0, -1, -(10**12), 10**12, 10**30, 10**400, 0.5, -0.5, float("nan"), float("inf"), "", "garbage", "\ud800", [], {},
-    [1], ["x"], {"x": 1}, [[[]]], REMOVED,
-)  # fmt: skip
+    None,
+    True,
+    0,
+    -1,
+    -(10**12),
+    10**12,
+    10**30,
+    10**400,
+    0.5,
+    -0.5,
+    float("nan"),
+    float("inf"),
+    "",
+    "garbage",
+    "\ud800",
+    [],
+    {},
+    [1],
+    ["x"],
+    {"x": 1},
+    [[[]]],
+    REMOVED,
+)
 # What a whole file, or the rest of it from some place on, is replaced by.
 CONTENTS = (b"", b"\n", b"\x00" * 64, b"\xff\xfe\xfd" * 30, b"null", b"[]", b"{}\n", b"[" * 100_000, b"garbage\n" * 9)
 

@@ -157,8 +157,11 @@ def test_what_may_bias_a_mean_stands_at_the_number_and_is_a_note(recorded_view):
     shown = formatting.mean_step(unsteady_one, "cached")
     assert shown.value == before.value
     assert shown.interval == f"{before.interval}, unsteady, may be off by 8 %"
-    (found,) = [each for each in warnings._of_speed(comparison, contender, "cached", replace(speed, label=SLOWER))
-                if each.name == "Unsteady"]  # fmt: skip
+    (found,) = [
+        each
+        for each in warnings._of_speed(comparison, contender, "cached", replace(speed, label=SLOWER))
+        if each.name == "Unsteady"
+    ]
     assert found.severity == "note"
 
 

@@ -41,11 +41,14 @@ def findings(before, after, quantity="step time", anyway=False):
     return {each.input: each for each in compare.runs(*views, anyway)}
 
 
-@pytest.mark.parametrize(("quantity", "low", "high", "said"), [
-    ("step time", 0.882, 1.049, "more than 12 % faster and more than 4.9 % slower are ruled out"),
-    ("step time", 0.9951, 1.132, "more than 0.5 % faster and more than 14 % slower are ruled out"),
-    ("throughput", 0.882, 1.049, "more than 12 % lower and more than 4.9 % higher are ruled out"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("quantity", "low", "high", "said"),
+    [
+        ("step time", 0.882, 1.049, "more than 12 % faster and more than 4.9 % slower are ruled out"),
+        ("step time", 0.9951, 1.132, "more than 0.5 % faster and more than 14 % slower are ruled out"),
+        ("throughput", 0.882, 1.049, "more than 12 % lower and more than 4.9 % higher are ruled out"),
+    ],
+)
 def test_an_interval_of_no_change_is_told_on_both_sides(write, quantity, low, high, said):
     view = view_of(write("a", 10.0), QUANTITIES[quantity])
     (comparison,) = view.comparisons

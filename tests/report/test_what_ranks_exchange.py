@@ -32,9 +32,15 @@ def event(**values):
 def all_reduce(milliseconds, phase="counted"):
     """Return the event of a block of ten all-reduces of the gradients."""
     return event(
-        event="all-reduce", collective="scripted mean", phase=phase, bytes=4 * PARAMETERS, processes=2, calls=10,
-        elapsed_ns=round(1e7 * milliseconds), sent_bytes=240,
-    )  # fmt: skip
+        event="all-reduce",
+        collective="scripted mean",
+        phase=phase,
+        bytes=4 * PARAMETERS,
+        processes=2,
+        calls=10,
+        elapsed_ns=round(1e7 * milliseconds),
+        sent_bytes=240,
+    )
 
 
 DONE = event(event="done")

@@ -130,14 +130,26 @@ def test_what_is_not_decided_is_said_in_that_sentence_too(tmp_path):
     assert shown.in_short == "Choose Fake for memory; for speed and short jobs, this run does not single one out."
 
 
-@pytest.mark.parametrize(("scripts", "reason"), [
-    ({name: replace(each, passed=None) for name, each in CLEAR.items()},
-     "Fake has no certificate; Dummy has no certificate. Measure with certificates: start the run again without --no-certify."),
-    ({name: replace(each, passed=False) for name, each in CLEAR.items()},
-     "Fake does not compute what the reference does; Dummy does not compute what the reference does."),
-    ({"fake": replace(CLEAR["fake"], passed=False), "dummy": replace(CLEAR["dummy"], failure=("crash", "It ended."))},
-     "Fake does not compute what the reference does; Dummy failed (It ended"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("scripts", "reason"),
+    [
+        (
+            {name: replace(each, passed=None) for name, each in CLEAR.items()},
+            "Fake has no certificate; Dummy has no certificate. Measure with certificates: start the run again without --no-certify.",
+        ),
+        (
+            {name: replace(each, passed=False) for name, each in CLEAR.items()},
+            "Fake does not compute what the reference does; Dummy does not compute what the reference does.",
+        ),
+        (
+            {
+                "fake": replace(CLEAR["fake"], passed=False),
+                "dummy": replace(CLEAR["dummy"], failure=("crash", "It ended.")),
+            },
+            "Fake does not compute what the reference does; Dummy failed (It ended",
+        ),
+    ],
+)
 def test_a_run_in_which_nothing_may_be_chosen_says_why(tmp_path, capsys, scripts, reason):
     found = run(tmp_path, scripts)
     assert not advice.show(found, Wishes({}))
@@ -446,8 +458,12 @@ def test_contenders_without_a_common_round_are_not_compared(view):
 
 
 def test_what_a_setting_brought_is_said_where_the_verdicts_show_it(tmp_path):
-    scripts = {"step_us=10000": Script(10.0, **QUICK), "step_us=6000": Script(6.0, **QUICK), "step_us=12000": Script(12.0, **QUICK),
-               "dummy": Script(5.0, **QUICK)}  # fmt: skip
+    scripts = {
+        "step_us=10000": Script(10.0, **QUICK),
+        "step_us=6000": Script(6.0, **QUICK),
+        "step_us=12000": Script(12.0, **QUICK),
+        "dummy": Script(5.0, **QUICK),
+    }
     found = run(tmp_path, scripts, wanted=options(knobs=("fake.step_us=10000,6000,12000",)))
     (comparison,) = found.comparisons
     (sentence,) = tried.sentences(comparison, list(comparison.contenders))

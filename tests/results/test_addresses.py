@@ -160,11 +160,18 @@ PARTS = st.lists(
 PASSWORDS = st.builds(lambda before, after: "".join([*before, MARK, *after]), PARTS, PARTS)
 FORMS = st.sampled_from(
     [
-        "postgresql://me:{0}@host:5432/db", "postgres://me:{0}@host", "postgresql://{0}@host/db", "postgresql://me@host/db?password={0}",
-        "postgresql://host/db?sslpassword={0}", "postgresql://host/db?pass%77ord={0}&sslmode=disable", "PostgreSQL://me:{0}@host/db",
-        " postgresql://me:{0}@host/db ", "host=host password={0} dbname=db", "postgresql://me:{0}@[::1]:5432,other/db?connect_timeout=3",
+        "postgresql://me:{0}@host:5432/db",
+        "postgres://me:{0}@host",
+        "postgresql://{0}@host/db",
+        "postgresql://me@host/db?password={0}",
+        "postgresql://host/db?sslpassword={0}",
+        "postgresql://host/db?pass%77ord={0}&sslmode=disable",
+        "PostgreSQL://me:{0}@host/db",
+        " postgresql://me:{0}@host/db ",
+        "host=host password={0} dbname=db",
+        "postgresql://me:{0}@[::1]:5432,other/db?connect_timeout=3",
     ]
-)  # fmt: skip
+)
 
 
 @given(FORMS, PASSWORDS, st.booleans())
@@ -214,9 +221,19 @@ def test_where_an_address_is_clear_its_host_and_database_are_shown(url: str, pla
 
 def test_what_is_no_address_stays_in_a_command() -> None:
     words = [
-        "steelyard", "run", "--on", "ray://host:10001", "--data", "/srv/postgres/data", "--strategy", "processes:2@100mbit",
-        "--env", "fake=/passwords/python", "-w", "bert:tiny",
-    ]  # fmt: skip
+        "steelyard",
+        "run",
+        "--on",
+        "ray://host:10001",
+        "--data",
+        "/srv/postgres/data",
+        "--strategy",
+        "processes:2@100mbit",
+        "--env",
+        "fake=/passwords/python",
+        "-w",
+        "bert:tiny",
+    ]
     assert addresses.without_addresses(words) == words
     assert addresses.command(shlex.join(words)) == shlex.join(words)
 

@@ -45,11 +45,20 @@ def _blocks(sent: tuple[int | None, ...], cores: float = 0.9, pace: float = 1.0,
     for place, each in enumerate(sent):
         steps, phase = ((1, "first"), (10, "warm-up"))[place] if place < 2 else (50, "counted")
         begin, took = STARTED + first * SECOND // 10, steps * SECOND // 10
-        found.append(Block(
-            "cached", phase, steps, STARTED + round(pace * (begin - STARTED)), round(pace * took), first,
-            cpu_ns=round(cores * took), sent_bytes=each and each * steps, received_bytes=each and each * steps,
-            t_ns=begin + took + late_ns,
-        ))  # fmt: skip
+        found.append(
+            Block(
+                "cached",
+                phase,
+                steps,
+                STARTED + round(pace * (begin - STARTED)),
+                round(pace * took),
+                first,
+                cpu_ns=round(cores * took),
+                sent_bytes=each and each * steps,
+                received_bytes=each and each * steps,
+                t_ns=begin + took + late_ns,
+            )
+        )
         first += steps
     return found
 
@@ -145,9 +154,10 @@ def test_a_record_without_the_figures_is_not_checked() -> None:
 
 
 @given(
-    cores=st.floats(0, 1.0), stopped=st.lists(st.integers(0, 10**12), min_size=5, max_size=5),
+    cores=st.floats(0, 1.0),
+    stopped=st.lists(st.integers(0, 10**12), min_size=5, max_size=5),
     late=st.lists(st.integers(0, 4 * 10**8), min_size=5, max_size=5),
-)  # fmt: skip
+)
 def test_a_process_that_is_stopped_or_slowed_down_is_never_a_contradiction(
     cores: float, stopped: list[int], late: list[int]
 ) -> None:

@@ -30,10 +30,13 @@ def test_a_damaged_index_is_renamed_rebuilt_and_reported(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     "change",
     [
-        "PRAGMA user_version = 1", "DROP TABLE trials", "ALTER TABLE blocks DROP COLUMN steps", "CREATE TABLE more (id TEXT)",
+        "PRAGMA user_version = 1",
+        "DROP TABLE trials",
+        "ALTER TABLE blocks DROP COLUMN steps",
+        "CREATE TABLE more (id TEXT)",
         "ALTER TABLE runs RENAME COLUMN study TO title",
     ],
-)  # fmt: skip
+)
 def test_an_index_of_another_version_or_with_other_tables_is_rebuilt(change: str, tmp_path: Path) -> None:
     run = new_run(tmp_path)
     new_trial(run, 1, 0, "fake", [1, 5, 10], "done")

@@ -14,9 +14,11 @@ from steelyard.results import record, round_results, trials
 from steelyard_worker import protocol
 
 CERTIFIED = {
-    "losses": [1.0, 1 / 2], "loss_limits": [1e-6, 1e-6],  # those of `recorded_trials.write`
-    "updates": {"w": [1.0, -1.0, 2.0]}, "update_limits": {"w": 1e-3},
-}  # fmt: skip
+    "losses": [1.0, 1 / 2],
+    "loss_limits": [1e-6, 1e-6],  # those of `recorded_trials.write`
+    "updates": {"w": [1.0, -1.0, 2.0]},
+    "update_limits": {"w": 1e-3},
+}
 ID = recorded_trials.case("fake").id
 
 

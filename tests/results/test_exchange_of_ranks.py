@@ -26,9 +26,15 @@ MEGABYTE = 1_000_000
 def block(milliseconds: float, calls: int = 10, phase: str = "counted", sent: int | None = None) -> dict[str, Any]:
     """Return the event of a block whose all-reduces of a megabyte take so long each."""
     return {
-        "event": "all-reduce", "collective": "sum", "phase": phase, "bytes": MEGABYTE, "processes": 2, "calls": calls,
-        "elapsed_ns": round(milliseconds * 1e6 * calls), "sent_bytes": None if sent is None else sent * calls,
-    }  # fmt: skip
+        "event": "all-reduce",
+        "collective": "sum",
+        "phase": phase,
+        "bytes": MEGABYTE,
+        "processes": 2,
+        "calls": calls,
+        "elapsed_ns": round(milliseconds * 1e6 * calls),
+        "sent_bytes": None if sent is None else sent * calls,
+    }
 
 
 def write(run: Path, *of_ranks: list[dict[str, Any]], spread: Spread = COPIES) -> None:

@@ -30,7 +30,7 @@ STOPPED = np.where(np.arange(STEPS) < 10, RIGHT, RIGHT[9])
 
 def _trial(
     root: Path, framework: str, losses: Any = RIGHT, number: int = 1, spread: Spread | None = None, **more: Any
-) -> Trial:  # fmt: skip
+) -> Trial:
     folder = root / f"r{number:02d}.0-{framework}"
     job = recorded_trials.job(folder, number, framework=framework, spread=spread)
     job = replace(job, case=replace(job.case, **{"inputs": "0123", "optimizer": job.case.optimizer, **more}))
@@ -93,12 +93,17 @@ def test_all_rounds_of_a_contender_are_looked_at(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "other",
     [
-        {"seed": 2}, {"inputs": "4567"}, {"sizes": {"features": 8, "classes": 3, "batch": 32}}, {"specification": "f"},
+        {"seed": 2},
+        {"inputs": "4567"},
+        {"sizes": {"features": 8, "classes": 3, "batch": 32}},
+        {"specification": "f"},
         {"settings": Settings("scripted", precision="float64")},
-        {"spread": Spread("processes", "", "ranks"), "strategy": "x:2"}, {"inputs": ""}, {"task": "inference"},
+        {"spread": Spread("processes", "", "ranks"), "strategy": "x:2"},
+        {"inputs": ""},
+        {"task": "inference"},
         {"spread": Spread("asynchronous", "", "ranks"), "strategy": "x:2"},
     ],
-)  # fmt: skip
+)
 def test_other_batches_and_other_computations_are_not_compared(tmp_path: Path, other: dict[str, Any]) -> None:
     found = [_trial(tmp_path, "a", _near(1)), _trial(tmp_path, "b", _near(2)), _trial(tmp_path, "c", STOPPED, **other)]
     results = _results(found)

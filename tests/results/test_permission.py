@@ -28,9 +28,12 @@ def plan() -> RunPlan:
     """A plan with a workload, a framework and an interpreter of somebody's own."""
     options = replace(PLAN.options, framework_folders=("/someone/frameworks",), external={"fake": "/someone/python"})
     return replace(
-        PLAN, options=options, workload_folders={"line": FOLDER}, workload_hashes={"line": "1" * 16},
+        PLAN,
+        options=options,
+        workload_folders={"line": FOLDER},
+        workload_hashes={"line": "1" * 16},
         framework_hashes={"own": "2" * 16},
-    )  # fmt: skip
+    )
 
 
 def test_a_marked_record_is_allowed_on_its_machine_only(plan: RunPlan) -> None:

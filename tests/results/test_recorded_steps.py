@@ -20,9 +20,14 @@ START_NS = 5_000_000
 
 def block(source: str, phase: str, steps: int, start_ns: int, elapsed_ns: int, first_step: int) -> dict[str, Any]:
     return {
-        "event": "samples", "input": source, "phase": phase, "steps": steps, "start_ns": start_ns,
-        "elapsed_ns": elapsed_ns, "first_step": first_step,
-    }  # fmt: skip
+        "event": "samples",
+        "input": source,
+        "phase": phase,
+        "steps": steps,
+        "start_ns": start_ns,
+        "elapsed_ns": elapsed_ns,
+        "first_step": first_step,
+    }
 
 
 def recorded(folder: Path, events: list[dict[str, Any]], stamps: list[int] = (), **job: Any) -> trials.Trial:  # type: ignore[assignment]

@@ -137,8 +137,10 @@ def test_a_better_value_has_a_lower_cost_for_every_quantity() -> None:
         assert quantity.cost(better) < quantity.cost(worse)
 
 
-OUTPUTS = {"outputs": {"inference1/logits": 1.0, "inference2/logits": 2.0},
-           "output_limits": {"inference1/logits": 1e-6, "inference2/logits": 1e-6}}  # fmt: skip
+OUTPUTS = {
+    "outputs": {"inference1/logits": 1.0, "inference2/logits": 2.0},
+    "output_limits": {"inference1/logits": 1e-6, "inference2/logits": 1e-6},
+}
 
 
 def _inferred(outputs: dict[str, float]) -> trials.Trial:

@@ -188,7 +188,7 @@ def test_the_default_folders_are_made_private(tmp_path: Path, monkeypatch: pytes
         ({"plan": {"frameworks": {}}}, "the plan does not describe fake or line, which line:small/fake/scripted needs"),
         ({"plan": {"workload_folders": {}}}, "the plan does not describe fake or line"),
     ],
-)  # fmt: skip
+)
 def test_a_value_that_makes_no_sense_is_named(change: dict[str, Any], named: str, tmp_path: Path) -> None:
     run = new_run(tmp_path / "run")
     raw = json.loads((run / "run.json").read_text())

@@ -24,11 +24,15 @@ from steelyard.results.store import Store
 
 TRIALS = st.lists(
     st.tuples(
-        st.integers(1, 12), st.integers(0, 3), st.sampled_from(["fake", "dummy"]),
-        st.lists(st.integers(1, 30), max_size=5), st.sampled_from(["done", "error", "nothing"]),
+        st.integers(1, 12),
+        st.integers(0, 3),
+        st.sampled_from(["fake", "dummy"]),
+        st.lists(st.integers(1, 30), max_size=5),
+        st.sampled_from(["done", "error", "nothing"]),
     ),
-    max_size=6, unique_by=lambda each: each[:3],
-)  # fmt: skip
+    max_size=6,
+    unique_by=lambda each: each[:3],
+)
 
 
 @settings(max_examples=25)
@@ -186,17 +190,35 @@ def test_the_index_can_be_searched_by_what_decides_a_trial(tmp_path: Path) -> No
     row = dict(database.execute("SELECT * FROM trials").fetchone())
     case = trial.job.case
     expected = {
-        "run": run.name, "id": "r02.1-fake", "kind": "measure", "case_id": case.id, "round": 2, "attempt": 1,
-        "framework": "fake", "workload": "line", "preset": "small", "mode": "scripted", "method": 7,
-        "worker_hash": "0123", "to_first_step_ns": 30, "peak_resident_bytes": 1000, "peak_device_bytes": 2000,
-        "error_kind": "crash", "error_message": "It broke.", "done": 0, "folder": str(trial.folder),
-    }  # fmt: skip
+        "run": run.name,
+        "id": "r02.1-fake",
+        "kind": "measure",
+        "case_id": case.id,
+        "round": 2,
+        "attempt": 1,
+        "framework": "fake",
+        "workload": "line",
+        "preset": "small",
+        "mode": "scripted",
+        "method": 7,
+        "worker_hash": "0123",
+        "to_first_step_ns": 30,
+        "peak_resident_bytes": 1000,
+        "peak_device_bytes": 2000,
+        "error_kind": "crash",
+        "error_message": "It broke.",
+        "done": 0,
+        "folder": str(trial.folder),
+    }
     assert {key: row[key] for key in expected} == expected
     as_json = {name: json.loads(row[name]) for name in ("applied", "libraries", "phases_ns", "evaluation", "warnings")}
     assert as_json == {
-        "applied": trial.applied, "libraries": trial.libraries, "phases_ns": trial.phases_ns,
-        "evaluation": {"steps": 40, "scores": {"accuracy": 0.75}, "elapsed_ns": 9, "epoch": 0}, "warnings": list(trial.warnings),
-    }  # fmt: skip
+        "applied": trial.applied,
+        "libraries": trial.libraries,
+        "phases_ns": trial.phases_ns,
+        "evaluation": {"steps": 40, "scores": {"accuracy": 0.75}, "elapsed_ns": 9, "epoch": 0},
+        "warnings": list(trial.warnings),
+    }
     indexed = dict(database.execute("SELECT * FROM runs").fetchone())
     assert (indexed["id"], indexed["folder"], indexed["study"]) == (run.name, str(run), PLAN.study.name)
     assert (indexed["created"], indexed["state"]) == ("2026-01-01", "running")

@@ -23,10 +23,19 @@ BLOCKS = st.lists(st.integers(1, 40), max_size=8).map(tuple)
 ENDINGS = st.sampled_from(["done", "error", "nothing"])
 WEIRD = st.sampled_from(
     [
-        b"\n", b"123\n", b"[]\n", b"null\n", b'"text"\n', b"{}\n", b'{"v": 2}\n', b'{"v": 2, "event": "samples"}\n',
-        b'{"v": 7, "event": "done"}\n', b"\xff\xfe\n", b"\x00" * 40,
+        b"\n",
+        b"123\n",
+        b"[]\n",
+        b"null\n",
+        b'"text"\n',
+        b"{}\n",
+        b'{"v": 2}\n',
+        b'{"v": 2, "event": "samples"}\n',
+        b'{"v": 7, "event": "done"}\n',
+        b"\xff\xfe\n",
+        b"\x00" * 40,
     ]
-)  # fmt: skip
+)
 
 
 def _read(text: bytes) -> trials.Trial:
@@ -133,8 +142,14 @@ def _overwritten(name: str, place: int, content: bytes) -> Any:
 @pytest.mark.parametrize(
     ("damage", "named"),
     [
-        (_edited("events.jsonl", '"elapsed_ns": 50000000', '"elapsed_ns": -5'), r"events\.jsonl, line 5: samples\.elapsed_ns must be at"),
-        (_edited("events.jsonl", '"steps": 5', '"steps": 0'), r"events\.jsonl, line 5: samples\.steps must be at least 1"),
+        (
+            _edited("events.jsonl", '"elapsed_ns": 50000000', '"elapsed_ns": -5'),
+            r"events\.jsonl, line 5: samples\.elapsed_ns must be at",
+        ),
+        (
+            _edited("events.jsonl", '"steps": 5', '"steps": 0'),
+            r"events\.jsonl, line 5: samples\.steps must be at least 1",
+        ),
         (_edited("events.jsonl", '"steps": 5', '"steps": 1e9'), r"line 5: samples\.steps must be a whole number"),
         (_edited("events.jsonl", '"steps": 5', f'"steps": {10**30}'), r"line 5: samples\.steps must be at most"),
         (_edited("events.jsonl", '"steps": 5', f'"steps": {10**15}'), r"samples\.i64 is too short"),
@@ -142,13 +157,25 @@ def _overwritten(name: str, place: int, content: bytes) -> Any:
         (_edited("events.jsonl", ": 1000,", ": NaN,"), r"line 7: memory\.peak_resident_bytes must be a finite number"),
         (_edited("events.jsonl", '{"v": 2, "t_ns": 1', "garbage"), r"events\.jsonl, line 2: not an event"),
         (_edited("events.jsonl", '"event": "phase"', '"event": 7'), r"events\.jsonl, line 2: not an event"),
-        (_edited("job.json", '"round": 1', '"round": "one"'), r"job\.json is damaged \(Job\.round must be a whole number"),
-        (_overwritten("samples.i64", 64, b"\xff" * 8), r"samples\.i64 is damaged: the times of the block from step 6 on"),
-        (_overwritten("losses.f32", 32, b"\x00\x00\xc0\x7f"), r"losses\.f32 is damaged: a loss from step 6 on is not a finite"),
+        (
+            _edited("job.json", '"round": 1', '"round": "one"'),
+            r"job\.json is damaged \(Job\.round must be a whole number",
+        ),
+        (
+            _overwritten("samples.i64", 64, b"\xff" * 8),
+            r"samples\.i64 is damaged: the times of the block from step 6 on",
+        ),
+        (
+            _overwritten("losses.f32", 32, b"\x00\x00\xc0\x7f"),
+            r"losses\.f32 is damaged: a loss from step 6 on is not a finite",
+        ),
         (lambda folder: (folder / "losses.f32").unlink(), r"losses\.f32 cannot be read \(No such file"),
-        (lambda folder: (folder / "events.jsonl").write_bytes(b"\x00\xff" * 99 + b"\n"), r"events\.jsonl, line 1: not an event"),
+        (
+            lambda folder: (folder / "events.jsonl").write_bytes(b"\x00\xff" * 99 + b"\n"),
+            r"events\.jsonl, line 1: not an event",
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_damaged_trial_is_named_with_file_and_line_and_the_others_are_read(
     damage: Any, named: str, tmp_path: Path
 ) -> None:
@@ -189,8 +216,9 @@ def test_predictions_that_cannot_be_scored_lose_no_times(tmp_path: Path) -> None
     events.insert(-1, {**events[-1], "event": "evaluated", "steps": 40, "samples": 4, "elapsed_ns": 9})
     recorded_trials.write(folder, recorded_trials.job(folder), events)
     for predicted, reason in (
-        ({}, "there is no array 'predicted'"), ({"predicted": np.zeros((4, 2))}, "ValueError: operands could not be broadcast"),
-    ):  # fmt: skip
+        ({}, "there is no array 'predicted'"),
+        ({"predicted": np.zeros((4, 2))}, "ValueError: operands could not be broadcast"),
+    ):
         tensors.write(folder / protocol.PREDICTIONS, {"truth": np.zeros(3), **predicted})
         (trial,), damaged = trials.read_all(tmp_path)
         (evaluation,), (warning,) = trial.evaluations, trial.warnings

@@ -50,8 +50,9 @@ def test_energy_per_step_is_by_meter_and_of_counted_blocks_alone() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "seconds", "stated"), [("package-0", 0.99, False), ("package-0", 1.0, True), ("GPU", 9.9, False), ("GPU", 10.0, True)]
-)  # fmt: skip
+    ("name", "seconds", "stated"),
+    [("package-0", 0.99, False), ("package-0", 1.0, True), ("GPU", 9.9, False), ("GPU", 10.0, True)],
+)
 def test_energy_is_stated_only_for_enough_updates_of_the_meter(name: str, seconds: float, stated: bool) -> None:
     found = trial(block(seconds, energy_uj={name: 10**6}))
     assert bool(utilisation.joules_per_step(found, "cached")) is stated

@@ -30,6 +30,8 @@ def is_wrong(word: str, published: float, true: float) -> bool:
     """Return whether a word is untrue where the ratio is known; the words for "it does not tell" never are."""
     low, high = near(Claim(published, published, ordered=True)) or (0.0, 0.0)
     return {
-        "same size": not low <= true <= high, "other size": low <= true <= high, "same order": true <= 1,
+        "same size": not low <= true <= high,
+        "other size": low <= true <= high,
+        "same order": true <= 1,
         "opposite order": true >= 1,
-    }.get(word, False)  # fmt: skip
+    }.get(word, False)

@@ -9,10 +9,19 @@ import pytest
 from steelyard.statistics.conditions import EACH, NOT_KEPT, RANDOM, Conditions, allowed_batches, common, differences
 
 SAID = Conditions(
-    cells=("bert:wikitext",), devices=("cuda",), device_names="NVIDIA P100", precision="float32", batches=(32,),
-    data="wikitext-103-raw", sizes={"length": 128}, optimizer="adamw", learning_rate=5e-5, schedule="constant", epochs=20,
+    cells=("bert:wikitext",),
+    devices=("cuda",),
+    device_names="NVIDIA P100",
+    precision="float32",
+    batches=(32,),
+    data="wikitext-103-raw",
+    sizes={"length": 128},
+    optimizer="adamw",
+    learning_rate=5e-5,
+    schedule="constant",
+    epochs=20,
     assumed=("length", "learning_rate"),
-)  # fmt: skip
+)
 HERE = replace(SAID, device_names="NVIDIA H200", sizes={"length": 128, "hidden": 768}, assumed=(), momentum=0.0)
 
 
@@ -27,10 +36,13 @@ HERE = replace(SAID, device_names="NVIDIA H200", sizes={"length": 128, "hidden":
         ({"data": RANDOM}, ("random data",)),
         ({"data": "wikitext-2"}, ("wikitext-2 instead of wikitext-103-raw",)),
         ({"sizes": {"length": 40}}, ("length 40 instead of 128 (assumed)",)),
-        ({"cells": ("bert:tiny",), "sizes": {"length": 12}}, ("another size of the network (bert:tiny instead of bert:wikitext)",)),
+        (
+            {"cells": ("bert:tiny",), "sizes": {"length": 12}},
+            ("another size of the network (bert:tiny instead of bert:wikitext)",),
+        ),
         ({"learning_rate": 1.0, "epochs": 3, "optimizer": "sgd", "schedule": "x0.9 every 10 epochs"}, ()),
     ],
-)  # fmt: skip
+)
 def test_what_forbids_a_word(here, expected):
     assert differences(SAID, replace(HERE, **here)) == expected
 
@@ -56,8 +68,10 @@ def test_dropout_counts_where_the_document_speaks_of_it(said, here, expected):
 def test_several_differences_are_all_named():
     here = replace(HERE, devices=("cpu",), batches=(2,), data=RANDOM)
     assert differences(SAID, here) == (
-        "another kind of device (CPU instead of NVIDIA GPU)", "batch 2 instead of 32", "random data",
-    )  # fmt: skip
+        "another kind of device (CPU instead of NVIDIA GPU)",
+        "batch 2 instead of 32",
+        "random data",
+    )
 
 
 @pytest.mark.parametrize("name", ["devices", "batches", "precision", "data", "sizes", "cells"])
@@ -79,8 +93,10 @@ def test_what_is_not_stated_forbids_no_word_and_is_named(name):
 def test_settings_of_trainings_count_for_scores():
     here = replace(HERE, learning_rate=1.0, epochs=3, schedule="x0.9 every 10 epochs")
     assert differences(SAID, here, scores=True) == (
-        "learning rate 1 instead of 5e-05 (assumed)", "schedule x0.9 every 10 epochs instead of constant", "epochs 3 instead of 20",
-    )  # fmt: skip
+        "learning rate 1 instead of 5e-05 (assumed)",
+        "schedule x0.9 every 10 epochs instead of constant",
+        "epochs 3 instead of 20",
+    )
 
 
 def test_momentum_counts_where_there_is_one():

@@ -152,9 +152,13 @@ def test_windows_follow_each_other_and_cover_whole_steps(length: int) -> None:
 
 @settings(max_examples=40)
 @given(
-    seed=st.integers(0, 2**32 - 1), contenders=st.integers(2, 8), rounds=st.integers(1, 3),
-    noise=st.floats(0, 0.05), repeats=st.booleans(), lengths=st.integers(1, 200),
-)  # fmt: skip
+    seed=st.integers(0, 2**32 - 1),
+    contenders=st.integers(2, 8),
+    rounds=st.integers(1, 3),
+    noise=st.floats(0, 0.05),
+    repeats=st.booleans(),
+    lengths=st.integers(1, 200),
+)
 def test_right_courses_that_differ_by_noise_are_never_odd(
     seed: int, contenders: int, rounds: int, noise: float, repeats: bool, lengths: int
 ) -> None:

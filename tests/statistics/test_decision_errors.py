@@ -116,8 +116,11 @@ def found_by(rounds: int, contenders: int, families: int) -> float:
     truth[-1] = log(1.05)
     outcome = judged(normal(contenders, QUIET, families), truth)
     assert holds(outcome.false_difference)
-    last = [place for place, pair in enumerate(zip(*pair_evidence.pair_indices(contenders), strict=True))
-            if pair[1] == contenders - 1]  # fmt: skip
+    last = [
+        place
+        for place, pair in enumerate(zip(*pair_evidence.pair_indices(contenders), strict=True))
+        if pair[1] == contenders - 1
+    ]
     found = outcome.different_from[:, last]
     return float(((found > 0) & (found <= rounds)).mean())
 

@@ -53,10 +53,18 @@ def test_a_contender_that_stopped_early_does_not_spoil_the_estimate():
 
 
 @settings(max_examples=50)
-@given(st.dictionaries(st.text(max_size=3), st.dictionaries(
-    st.integers(1, 12), st.lists(st.tuples(st.integers(1, 99), st.floats(1, 1e12)), min_size=1, max_size=4).map(Process),
-    min_size=1, max_size=4,
-), max_size=5))  # fmt: skip
+@given(
+    st.dictionaries(
+        st.text(max_size=3),
+        st.dictionaries(
+            st.integers(1, 12),
+            st.lists(st.tuples(st.integers(1, 99), st.floats(1, 1e12)), min_size=1, max_size=4).map(Process),
+            min_size=1,
+            max_size=4,
+        ),
+        max_size=5,
+    )
+)
 def test_any_record_gives_a_ratio_within_its_bounds(processes):
     found = noise_ratios(processes)
     assert found.keys() == processes.keys()

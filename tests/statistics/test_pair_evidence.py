@@ -42,8 +42,10 @@ def test_own_and_other_scatter_are_parts_of_the_residual_of_all(logs) -> None:
 
 def test_the_others_count_as_three_degrees_of_freedom_at_most() -> None:
     logs = np.random.default_rng(0).normal(size=(5, 12))
-    weights = [pair_evidence(logs[:contenders, :rounds]).others_weight[0] for contenders, rounds in
-               ((2, 12), (3, 2), (5, 2), (3, 3), (4, 3), (5, 12))]  # fmt: skip
+    weights = [
+        pair_evidence(logs[:contenders, :rounds]).others_weight[0]
+        for contenders, rounds in ((2, 12), (3, 2), (5, 2), (3, 3), (4, 3), (5, 12))
+    ]
     assert weights == [0, 1, 1.5, 2, 3, 3]
 
 

@@ -26,9 +26,11 @@ def test_accuracy_is_the_share_of_correct_predictions() -> None:
 def test_a_language_model_is_scored_per_masked_word() -> None:
     # Sums over samples: 8 words, 6 of them right, 8 ln 5 nats; one of two next-sentence predictions is right.
     predictions = {
-        "words": np.array([3, 5]), "right": np.array([2, 4]), "nll": np.array([3 * log(5), 5 * log(5)], np.float32),
+        "words": np.array([3, 5]),
+        "right": np.array([2, 4]),
+        "nll": np.array([3 * log(5), 5 * log(5)], np.float32),
         "next_right": np.array([1, 0]),
-    }  # fmt: skip
+    }
     found = score("masked-language", predictions)
     assert list(found) == ["masked words", "perplexity", "next sentence"]
     assert found["masked words"] == 0.75
@@ -89,17 +91,19 @@ def test_speech_is_decoded_by_merging_repetitions_and_dropping_blanks() -> None:
     frames = np.array([codes("HHEL_LLOO", 11), codes("_A''S_", 11)], np.int8)
     frames[0, 9:] = LETTERS.index("X")
     predictions = {
-        "frames": frames, "lengths": np.array([9, 11]),
+        "frames": frames,
+        "lengths": np.array([9, 11]),
         "transcript": np.array([codes("HELLO", 8), codes("A'S", 8)]),
-    }  # fmt: skip
+    }
     assert score("speech", predictions) == {"WER": 0.0, "CER": 0.0}
 
 
 def test_speech_without_a_length_for_each_utterance_is_refused() -> None:
     predictions = {
-        "frames": np.array([codes("A", 2)] * 2, np.int8), "lengths": np.array([2]),
+        "frames": np.array([codes("A", 2)] * 2, np.int8),
+        "lengths": np.array([2]),
         "transcript": np.array([codes("A", 2)] * 2),
-    }  # fmt: skip
+    }
     with pytest.raises(ValueError, match="shorter"):
         score("speech", predictions)
 
@@ -107,9 +111,10 @@ def test_speech_without_a_length_for_each_utterance_is_refused() -> None:
 def test_word_and_character_errors_are_shares_of_the_truth() -> None:
     # One of three words is wrong; two of eleven characters, counting the spaces, must be inserted.
     predictions = {
-        "frames": np.array([codes("IT IS HE", 12)], np.int8), "lengths": np.array([12]),
+        "frames": np.array([codes("IT IS HE", 12)], np.int8),
+        "lengths": np.array([12]),
         "transcript": np.array([codes("IT IS HERE'", 12)]),
-    }  # fmt: skip
+    }
     found = score("speech", predictions)
     assert found["WER"] == pytest.approx(1 / 3)
     assert found["CER"] == pytest.approx(3 / 11)

@@ -299,9 +299,10 @@ def test_percentages_have_at_most_two_digits() -> None:
     assert [percent(value) for value in (0.02, 0.028, 0.1, 0.125)] == ["2 %", "2.8 %", "10 %", "12 %"]
 
 
-@pytest.mark.parametrize(("low", "digits"), [
-    (1.0, 5), (1.000001, 5), (1.00001, 5), (1.0001, 4), (1.004, 3), (1.01, 2), (9.99, 2), (10, 1), (99, 1), (100, 0)
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("low", "digits"),
+    [(1.0, 5), (1.000001, 5), (1.00001, 5), (1.0001, 4), (1.004, 3), (1.01, 2), (9.99, 2), (10, 1), (99, 1), (100, 0)],
+)
 def test_a_factor_has_two_decimals_fewer_if_large_and_more_if_close_to_one(low: float, digits: int) -> None:
     assert factor_digits(low) == digits
 

@@ -40,9 +40,15 @@ def points(folder: Path) -> Data:
 
 
 def trained(
-    name: str, folder: Path, data: Data, compiling: tuple[int, ...] = (), step_us: int = STEP_NS // 1000, spawned_ns: int = 1,
-    fault: str = "none", **schedule: Any
-) -> trials.Trial:  # fmt: skip
+    name: str,
+    folder: Path,
+    data: Data,
+    compiling: tuple[int, ...] = (),
+    step_us: int = STEP_NS // 1000,
+    spawned_ns: int = 1,
+    fault: str = "none",
+    **schedule: Any,
+) -> trials.Trial:
     """Measure `line` in the fake framework by a protocol; `compiling`: the steps that compile, from 1. `fault`: of
     the fake framework, from step FAULT_STEP on.
 

@@ -59,9 +59,15 @@ class Trainer:
 
 
 def dumped(
-    folder: Path, adversarial: bool, batch: int = 4, inner: bool = False, trainer: type[Trainer] = Trainer,
-    isolation: Isolation | None = None, perturbations: tuple[int, ...] = (0,), events: Any = None,
-) -> tuple[Batch, list[Trainer]]:  # fmt: skip
+    folder: Path,
+    adversarial: bool,
+    batch: int = 4,
+    inner: bool = False,
+    trainer: type[Trainer] = Trainer,
+    isolation: Isolation | None = None,
+    perturbations: tuple[int, ...] = (0,),
+    events: Any = None,
+) -> tuple[Batch, list[Trainer]]:
     """Return the tensors of a certificate's first run, and the trainers that were built for it."""
     rule = Optimizer("adam", 1e-3, weight_decay=1e-5, decay=("head.weight",), clip=5.0)
     case = Case("line", "small", SIZES | {"batch": batch}, "", {}, rule, "fake", Settings("scripted"))

@@ -19,8 +19,10 @@ from steelyard_worker.protocol import Data, Job, Refusal
 ROOT = Path(__file__).resolve().parents[2]
 LINE = ROOT / "tests" / "workloads" / "line"
 PAGE = (ROOT / "docs" / "adding-a-framework.md").read_text(encoding="utf-8")
-CODE = {name: re.search(rf"^`{name}`:\n\n```python\n(.*?)^```$", PAGE, re.M | re.S)[1]  # type: ignore[index]
-        for name in ("adapter.py", "workloads/line.py")}  # fmt: skip
+CODE = {
+    name: re.search(rf"^`{name}`:\n\n```python\n(.*?)^```$", PAGE, re.M | re.S)[1]  # type: ignore[index]
+    for name in ("adapter.py", "workloads/line.py")
+}
 SIZES = {"features": 8, "classes": 3, "batch": 16}
 
 # An adapter that computes in a background thread: `step` returns at once, and reading a result waits.
@@ -133,9 +135,19 @@ def failure(name: str, adapter: str = CODE["adapter.py"], line: str = CODE["work
 
 KNOBS = {"layout": "rows"}
 NAMES = (
-    "weights", "outputs", "gradients", "update", "put copies", "synchronise waits", "pipeline", "inference", "inference waits",
-    "restart", "refusals", "read back",
-)  # fmt: skip
+    "weights",
+    "outputs",
+    "gradients",
+    "update",
+    "put copies",
+    "synchronise waits",
+    "pipeline",
+    "inference",
+    "inference waits",
+    "restart",
+    "refusals",
+    "read back",
+)
 
 
 @pytest.mark.parametrize("precision", ["float32", "float64"])

@@ -12,7 +12,10 @@ import pytest
 from steelyard_worker.threads import computing
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="/proc of Linux")
-WORK = bytes(30_000_000)
+WORK = bytes(1_000_000)
+# Seconds of CPU time of each thread that computes. What starting and waking threads takes, also on a slow machine, is far below a
+# tenth of it.
+COMPUTED = 0.3
 
 
 def hashing(count: int) -> None:
@@ -20,7 +23,8 @@ def hashing(count: int) -> None:
     with_all = threading.Barrier(count + 1)
 
     def work() -> None:
-        sha256(WORK)
+        while time.thread_time() < COMPUTED:
+            sha256(WORK)
         with_all.wait()  # a thread that has ended is not seen any more
         with_all.wait()
 

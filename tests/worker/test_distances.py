@@ -17,8 +17,11 @@ def test_a_state_is_compared_by_its_change_since_the_start_and_other_tensors_as_
         "loss3": np.array(3.0),
     }
     assert distances.of_run(other, exact) == {
-        "after0/a": pytest.approx(2**0.5), "after3/a": 3.0, "grad/a": 5.0, "loss3": 2.0,
-    }  # fmt: skip
+        "after0/a": pytest.approx(2**0.5),
+        "after3/a": 3.0,
+        "grad/a": 5.0,
+        "loss3": 2.0,
+    }
 
 
 def test_an_extra_step_starts_from_its_own_weights() -> None:

@@ -127,8 +127,10 @@ def test_the_first_calls_are_not_the_measure_of_later_ones(tmp_path: Path) -> No
     later = communication.WARM_UP_S * 1e9 / (CALL_NS // 10)
     for events in reduced(tmp_path, 2, fast_calls=1 + communication.WARM_UP_CALLS):
         assert [(each["phase"], each["calls"]) for each in events] == [
-            ("warm-up", 3), ("warm-up", later), *[("counted", 6)] * communication.BLOCKS
-        ]  # fmt: skip
+            ("warm-up", 3),
+            ("warm-up", later),
+            *[("counted", 6)] * communication.BLOCKS,
+        ]
 
 
 def test_a_slow_exchange_is_repeated_less(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,8 +13,15 @@ HOST, GPU = 2910, 0
 def of_host(name: str, start_us: float, duration_us: float, number: int, category: str = "cpu_op") -> dict[str, Any]:
     arguments = {"External id": number}
     return {
-        "ph": "X", "cat": category, "name": name, "pid": HOST, "tid": HOST, "ts": start_us, "dur": duration_us, "args": arguments
-    }  # fmt: skip
+        "ph": "X",
+        "cat": category,
+        "name": name,
+        "pid": HOST,
+        "tid": HOST,
+        "ts": start_us,
+        "dur": duration_us,
+        "args": arguments,
+    }
 
 
 def on_gpu(
@@ -31,12 +38,21 @@ PYTORCH = [
     of_host("aten::copy_", 1002.0, 28.0, 2),
     on_gpu("gpu_memcpy", "Memcpy HtoD (Pinned -> Device)", 1040.0, 12.5, 2),
     of_host("aten::cudnn_convolution", 1050.0, 40.0, 3),
-    {"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": HOST, "tid": HOST, "ts": 1060.0, "dur": 5.0, "args": {"External id": 3}},
+    {
+        "ph": "X",
+        "cat": "cuda_runtime",
+        "name": "cudaLaunchKernel",
+        "pid": HOST,
+        "tid": HOST,
+        "ts": 1060.0,
+        "dur": 5.0,
+        "args": {"External id": 3},
+    },
     on_gpu("kernel", "void convolve_common_engine_float_NHWC<float, float>", 1070.0, 9.4, 3),
     of_host("## Call CompiledFxGraph ##", 1100.0, 100.0, 4),
     on_gpu("kernel", "triton_poi_fused_add_relu_0", 1110.0, 1.8, 4, stream=13),
     on_gpu("gpu_memset", "Memset (Device)", 1150.0, 0.7, 99),
-]  # fmt: skip
+]
 
 
 def test_pytorch_names_a_kernel_after_the_operation_that_started_it() -> None:
@@ -68,12 +84,20 @@ JAX = [
     {"ph": "M", "name": "thread_name", "pid": 1, "tid": 20, "args": {"name": "XLA Ops"}},
     {"ph": "M", "name": "thread_name", "pid": 701, "tid": 5, "args": {"name": "python3"}},
     {"ph": "X", "pid": 701, "tid": 5, "name": "steelyard.block", "ts": 8637.0, "dur": 900.0},
-    {"ph": "X", "pid": 701, "tid": 5, "name": "cudnn-conv.44", "ts": 8640.0, "dur": 9.0, "args": {"hlo_op": "cudnn-conv.44"}},
+    {
+        "ph": "X",
+        "pid": 701,
+        "tid": 5,
+        "name": "cudnn-conv.44",
+        "ts": 8640.0,
+        "dur": 9.0,
+        "args": {"hlo_op": "cudnn-conv.44"},
+    },
     of_stream("loop_add_fusion_1", 8700.0, hlo_module="jit__update", hlo_op="command_buffer_1"),
     of_stream("void wgrad_alg0_engine", 8703.0, hlo_module="jit__update", hlo_op="cudnn-conv-bw-filter.26"),
     of_stream("MemcpyH2D", 8704.0, stream=15),
     of_stream("cudnn-conv-bw-filter.26", 8703.0, stream=20, hlo_module="jit__update", hlo_op="cudnn-conv-bw-filter.26"),
-]  # fmt: skip
+]
 
 
 def test_jax_names_a_kernel_after_its_instruction_and_one_of_a_graph_as_xla_named_it() -> None:

@@ -74,9 +74,11 @@ def run(folder: Path, scripted: Scripted, inputs: tuple[str, ...] = ("cached",),
     data = Data(*(str(folder / name) for name in ("synthetic", "prepared", "order")))
     job = recorded_trials.job(folder)
     job = replace(
-        job, case=replace(job.case, task=INFERENCE, optimizer=NO_OPTIMIZER), data=data,
+        job,
+        case=replace(job.case, task=INFERENCE, optimizer=NO_OPTIMIZER),
+        data=data,
         schedule=Schedule(inputs=inputs, **limits),
-    )  # fmt: skip
+    )
     events = EventWriter(folder / protocol.EVENTS, scripted.scripted_clock)
     recorder = timing.Recorder(folder, events)
     described = network.describe(LINE, SIZES)

@@ -70,8 +70,9 @@ def test_every_batch_of_the_data_and_the_loaded_weights_are_saved(tmp_path: Path
     batches = {key for key in found if key.startswith("inference")}
     assert batches == {f"inference{number}/logits" for number in range(1, 6)} == set(notes["fingerprints"])
     assert {key for key in found if key.startswith("after0/")} == {
-        "after0/layer_norm.gamma", *(f"after0/norm.{kind}" for kind in ("gamma", "beta", "running_mean", "running_var")),
-    }  # fmt: skip
+        "after0/layer_norm.gamma",
+        *(f"after0/norm.{kind}" for kind in ("gamma", "beta", "running_mean", "running_var")),
+    }
     assert found["inference2/logits"][0, 0] == 16 * 8 + 10
     assert notes["fingerprints"]["inference2/logits"] == certify.fingerprint(found["inference2/logits"])
 

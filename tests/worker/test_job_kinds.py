@@ -25,9 +25,13 @@ def first_error(kind: str, folder: Path) -> str:
     """Return the message with which a process of a job ends that may use one byte of memory."""
     job = Job(kind, CASE, str(LINE), "", Data(""), str(folder))
     subprocess.run(
-        [sys.executable, str(frameworks.WORKER)], input=protocol.to_line(job) + "\n", text=True, check=False,
-        cwd=folder, capture_output=True,
-    )  # fmt: skip
+        [sys.executable, str(frameworks.WORKER)],
+        input=protocol.to_line(job) + "\n",
+        text=True,
+        check=False,
+        cwd=folder,
+        capture_output=True,
+    )
     events = protocol.read_events(folder / protocol.EVENTS)
     return next(f"{each['kind']}: {each['message']}" for each in events if each["event"] == "error")
 

@@ -159,8 +159,11 @@ def test_tensors_of_shares_are_joined() -> None:
     ]
     joined = ranks.join_tensors(found, shares_batch=True)
     assert {name: array.tolist() for name, array in joined.items()} == {
-        "output/y": [1, 2, 3, 4], "loss": 2.0, "grad/w": [5.0], "adversarial/loss1": 3.0,
-    }  # fmt: skip
+        "output/y": [1, 2, 3, 4],
+        "loss": 2.0,
+        "grad/w": [5.0],
+        "adversarial/loss1": 3.0,
+    }
 
 
 @pytest.mark.parametrize("name", ["grad/w", "after5/w", "adversarial/after1/w"])
@@ -178,8 +181,11 @@ def test_parts_of_a_network_are_put_together() -> None:
     ]
     joined = ranks.join_tensors(found, shares_batch=False)
     assert {name: array.tolist() for name, array in joined.items()} == {
-        "loss1": 2.0, "after1/a": [1.0], "after1/b": [2.0], "output/y": [7],
-    }  # fmt: skip
+        "loss1": 2.0,
+        "after1/a": [1.0],
+        "after1/b": [2.0],
+        "output/y": [7],
+    }
 
 
 def test_a_process_learns_its_rank_from_the_variable_of_its_launcher(monkeypatch: pytest.MonkeyPatch) -> None:

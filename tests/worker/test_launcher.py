@@ -108,9 +108,14 @@ def test_a_launcher_reaches_other_hosts_by_a_program_that_takes_the_place_of_ssh
     reaching = ["sh", "-c", 'command -v ssh > found; exec ssh "$@"', "sh", *before, "second", *after, inner]
     variables = {"PATH": f"{programs}:{os.environ['PATH']}", "STEELYARD_HOSTS": "first second"}
     done = subprocess.run(
-        [sys.executable, "-I", str(LAUNCHER), "ssh", "2", *reaching], cwd=tmp_path, env=os.environ | variables,
-        capture_output=True, text=True, timeout=60, check=False,
-    )  # fmt: skip
+        [sys.executable, "-I", str(LAUNCHER), "ssh", "2", *reaching],
+        cwd=tmp_path,
+        env=os.environ | variables,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
     assert done.stdout == "two  words\n/\nThe launcher ended with exit code 3.\n"
     assert done.returncode == 1
     assert (tmp_path / "entered").read_text() == "netns exec first\nnetns exec second\n"
@@ -133,8 +138,11 @@ def test_ranks_end_with_their_launcher(tmp_path: Path, number: signal.Signals) -
 def test_a_launcher_of_a_framework_takes_its_place(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-I", str(LAUNCHER), "become", sys.executable, "-c", "print('own')"],
-        capture_output=True, text=True, cwd=tmp_path, check=False,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        check=False,
+    )
     assert (done.returncode, done.stdout) == (0, "own\n")
 
 

@@ -177,8 +177,17 @@ def test_a_block_has_the_energy_of_its_steps_and_meters_are_read_outside_of_its_
     block = timing.time_block(steps, iter(range(9)), 2, told, read)  # type: ignore[arg-type]
     assert block.energy_uj == {"package-0": 200_000}
     assert steps.log == [
-        "synchronise", "meters", "clock", "step", "clock", "step", "clock", "synchronise", "clock", "meters"
-    ]  # fmt: skip
+        "synchronise",
+        "meters",
+        "clock",
+        "step",
+        "clock",
+        "step",
+        "clock",
+        "synchronise",
+        "clock",
+        "meters",
+    ]
 
 
 def test_without_meters_a_block_has_no_energy(tmp_path: Path) -> None:

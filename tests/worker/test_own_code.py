@@ -50,9 +50,16 @@ def run(folder: Path, text: str, kind: str = "measure", **more: Any) -> Ran:
     tensors.write(folder / "synthetic", {"point": certify.np.ones((16, 8), "f4"), "label": certify.np.zeros(16, "i4")})
     case = Case("line", "small", SIZES, "", {}, Optimizer("sgd", 0.1), "fake", SETTINGS)
     job = Job(
-        kind, case, str(folder / "line"), str(folder / "weights"), data, str(folder / "trial"),
-        schedule=replace(protocol("fixed:2+5").schedule, **FEW), spawned_ns=1, **more,
-    )  # fmt: skip
+        kind,
+        case,
+        str(folder / "line"),
+        str(folder / "weights"),
+        data,
+        str(folder / "trial"),
+        schedule=replace(protocol("fixed:2+5").schedule, **FEW),
+        spawned_ns=1,
+        **more,
+    )
     command = [sys.executable, "-I", str(WORKER / "__main__.py")]
     subprocess.run(command, input=border.to_line(job) + "\n", text=True, capture_output=True, check=False)
     events = list(border.read_events(folder / "trial" / border.EVENTS))

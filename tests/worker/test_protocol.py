@@ -18,13 +18,23 @@ NAMES = st.text(min_size=1, max_size=12)
 def job(**changes):
     settings = Settings(mode="graph", threads=2, knobs={"layout": "channels-last"})
     case = Case(
-        workload="line", preset="p", sizes={"batch": 4}, specification="0", data={}, framework="fake", settings=settings,
+        workload="line",
+        preset="p",
+        sizes={"batch": 4},
+        specification="0",
+        data={},
+        framework="fake",
+        settings=settings,
         optimizer=Optimizer("adam", 1e-3, decay=("a", "b")),
-    )  # fmt: skip
+    )
     values = {
-        "kind": "measure", "case": case, "workload_folder": "/w", "weights": "/weights", "data": Data("/synthetic"),
+        "kind": "measure",
+        "case": case,
+        "workload_folder": "/w",
+        "weights": "/weights",
+        "data": Data("/synthetic"),
         "folder": "/f",
-    }  # fmt: skip
+    }
     return Job(**{**values, **changes})
 
 

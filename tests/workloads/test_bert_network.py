@@ -87,6 +87,9 @@ def test_predictions_count_used_positions_only_and_fit_the_metric():
 
 def test_large_logits_do_not_overflow_in_predictions():
     outputs = {"words": np.full((1, 1, 4), 1e4, np.float32), "next": np.zeros((1, 2), np.float32)}
-    batch = {"masked_lm_ids": np.zeros((1, 1), np.int32), "masked_lm_weights": np.ones((1, 1), np.float32),
-             "next_sentence_label": np.zeros(1, np.int32)}  # fmt: skip
+    batch = {
+        "masked_lm_ids": np.zeros((1, 1), np.int32),
+        "masked_lm_weights": np.ones((1, 1), np.float32),
+        "next_sentence_label": np.zeros(1, np.int32),
+    }
     assert network("tiny").predictions(outputs, batch)["nll"].tolist() == pytest.approx([math.log(4)], rel=1e-5)

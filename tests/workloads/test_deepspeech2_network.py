@@ -21,9 +21,15 @@ PUBLISHED = {
 }
 # Trainable scalars of the layers of the published size.
 LAYERS = {
-    "conv1": 14_496, "conv2": 236_608, "rnn1": 19_144_704, "rnn2": 16_787_456, "rnn3": 16_787_456, "rnn4": 16_787_456,
-    "rnn5": 16_787_456, "head": 31_744,
-}  # fmt: skip
+    "conv1": 14_496,
+    "conv2": 236_608,
+    "rnn1": 19_144_704,
+    "rnn2": 16_787_456,
+    "rnn3": 16_787_456,
+    "rnn4": 16_787_456,
+    "rnn5": 16_787_456,
+    "head": 31_744,
+}
 
 
 @pytest.fixture(scope="module")

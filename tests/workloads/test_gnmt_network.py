@@ -18,10 +18,18 @@ PAD, BEGIN, END = 0, 2, 3
 PUBLISHED = {"wmt16": (160_634_433, 6_298_112_000), "tiny": (106_377, 1_138_688)}
 # Trainable scalars of the layers of the published size.
 LAYERS = {
-    "embedding": 33_095_680, "encoder.layer0": 16_785_408, "encoder.layer1": 12_587_008, "encoder.layer2": 8_392_704,
-    "encoder.layer3": 8_392_704, "decoder.layer0": 8_392_704, "attention": 2_099_201, "decoder.layer1": 12_587_008,
-    "decoder.layer2": 12_587_008, "decoder.layer3": 12_587_008, "classifier": 33_128_000,
-}  # fmt: skip
+    "embedding": 33_095_680,
+    "encoder.layer0": 16_785_408,
+    "encoder.layer1": 12_587_008,
+    "encoder.layer2": 8_392_704,
+    "encoder.layer3": 8_392_704,
+    "decoder.layer0": 8_392_704,
+    "attention": 2_099_201,
+    "decoder.layer1": 12_587_008,
+    "decoder.layer2": 12_587_008,
+    "decoder.layer3": 12_587_008,
+    "classifier": 33_128_000,
+}
 
 
 @pytest.fixture(scope="module")

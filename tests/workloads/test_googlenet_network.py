@@ -40,11 +40,20 @@ def test_auxiliary_heads_add_the_published_number_of_parameters(preset: str, mor
 
 def test_every_block_has_the_parameters_of_its_row_in_the_table() -> None:
     rows = {
-        "conv1": 9_536, "conv2": 4_224, "conv3": 110_976,
-        "inception3a": 155_872, "inception3b": 340_224, "inception4a": 364_512, "inception4b": 425_232,
-        "inception4c": 486_192, "inception4d": 573_312, "inception4e": 803_840, "inception5a": 978_944,
-        "inception5b": 1_347_040, "head": 10_250,
-    }  # fmt: skip
+        "conv1": 9_536,
+        "conv2": 4_224,
+        "conv3": 110_976,
+        "inception3a": 155_872,
+        "inception3b": 340_224,
+        "inception4a": 364_512,
+        "inception4b": 425_232,
+        "inception4c": 486_192,
+        "inception4d": 573_312,
+        "inception4e": 803_840,
+        "inception5a": 978_944,
+        "inception5b": 1_347_040,
+        "head": 10_250,
+    }
     found = dict.fromkeys(rows, 0)
     for each in described("cifar10").parameters:
         found[each.name.split(".")[0]] += each.count if each.trainable else 0
@@ -55,8 +64,14 @@ def test_tensors_are_in_network_order_with_an_auxiliary_head_after_its_block() -
     names = [each.name.split(".")[0] for each in described("tiny-aux").parameters]
     blocks = list(dict.fromkeys(names))
     assert blocks[3:10] == [
-        "inception3a", "inception3b", "inception4a", "aux1", "inception4b", "inception4c", "inception4d",
-    ]  # fmt: skip
+        "inception3a",
+        "inception3b",
+        "inception4a",
+        "aux1",
+        "inception4b",
+        "inception4c",
+        "inception4d",
+    ]
     assert blocks[10] == "aux2"
 
 

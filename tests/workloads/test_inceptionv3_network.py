@@ -34,11 +34,24 @@ def test_parameters_and_multiplications_are_the_published_ones(
 
 def test_every_block_has_the_parameters_of_its_row_in_the_table() -> None:
     rows = {
-        "conv1": 928, "conv2": 9_280, "conv3": 18_560, "conv4": 5_280, "conv5": 138_624,
-        "a1": 255_904, "a2": 277_472, "a3": 285_152, "b": 1_153_280,
-        "c1": 1_297_408, "c2": 1_691_008, "c3": 1_691_008, "c4": 2_141_952, "d": 1_698_304,
-        "e1": 5_044_608, "e2": 6_076_800, "head": 2_049_000,
-    }  # fmt: skip
+        "conv1": 928,
+        "conv2": 9_280,
+        "conv3": 18_560,
+        "conv4": 5_280,
+        "conv5": 138_624,
+        "a1": 255_904,
+        "a2": 277_472,
+        "a3": 285_152,
+        "b": 1_153_280,
+        "c1": 1_297_408,
+        "c2": 1_691_008,
+        "c3": 1_691_008,
+        "c4": 2_141_952,
+        "d": 1_698_304,
+        "e1": 5_044_608,
+        "e2": 6_076_800,
+        "head": 2_049_000,
+    }
     found = dict.fromkeys(rows, 0)
     for each in described("imagenet").parameters:
         found[each.name.split(".")[0]] += each.count if each.trainable else 0

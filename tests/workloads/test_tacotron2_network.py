@@ -32,10 +32,17 @@ def test_parts_have_the_parameters_of_the_specification():
         part = f"{first}.{second}" if first == "decoder" or second == "lstm" else first
         parts[part] = parts.get(part, 0) + each.count * each.trainable
     assert parts == {
-        "embedding": 75_776, "encoder": 3_935_232, "encoder.lstm": 1_574_912, "prenet": 86_016,
-        "decoder.lstm1": 7_344_128, "decoder.lstm2": 8_392_704, "attention": 201_824,
-        "frame": 122_960, "gate": 1_537, "postnet": 4_346_016,
-    }  # fmt: skip
+        "embedding": 75_776,
+        "encoder": 3_935_232,
+        "encoder.lstm": 1_574_912,
+        "prenet": 86_016,
+        "decoder.lstm1": 7_344_128,
+        "decoder.lstm2": 8_392_704,
+        "attention": 201_824,
+        "frame": 122_960,
+        "gate": 1_537,
+        "postnet": 4_346_016,
+    }
 
 
 def test_weight_decay_applies_to_every_trained_tensor():

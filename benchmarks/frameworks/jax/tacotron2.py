@@ -36,9 +36,12 @@ class Attention(nnx.Module):
         self.query, self.memory, self.location_dense, self.score = (
             nnx.Linear(width, out, use_bias=False, rngs=rngs)
             for width, out in (
-                (sizes["lstm"], units), (sizes["embedding"], units), (sizes["filters"], units), (units, 1)
+                (sizes["lstm"], units),
+                (sizes["embedding"], units),
+                (sizes["filters"], units),
+                (units, 1),
             )
-        )  # fmt: skip
+        )
         self.location = nnx.Conv(1, sizes["filters"], window, use_bias=False, rngs=rngs)
 
     def __call__(self, query, cumulative, keys, memory, inside):
@@ -59,9 +62,11 @@ class Tacotron2(nnx.Module):
         forward, backward = (nnx.RNN(nnx.OptimizedLSTMCell(width, width // 2, rngs=rngs)) for _ in range(2))
         self.lstm = nnx.Bidirectional(forward, backward)
         self.prenet = nnx.Sequential(
-            nnx.Linear(mels, prenet, use_bias=False, rngs=rngs), nnx.relu,
-            nnx.Linear(prenet, prenet, use_bias=False, rngs=rngs), nnx.relu,
-        )  # fmt: skip
+            nnx.Linear(mels, prenet, use_bias=False, rngs=rngs),
+            nnx.relu,
+            nnx.Linear(prenet, prenet, use_bias=False, rngs=rngs),
+            nnx.relu,
+        )
         self.attention = Attention(sizes, rngs)
         self.first = nnx.OptimizedLSTMCell(prenet + width, hidden, rngs=rngs)
         self.second = nnx.OptimizedLSTMCell(hidden, hidden, rngs=rngs)

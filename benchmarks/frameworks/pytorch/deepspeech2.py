@@ -73,8 +73,12 @@ def inputs(batch):
     beyond = torch.arange((spectrogram.shape[3] + 1) // 2) >= lengths[:, None, None, None]
     transcript, letters = (torch.from_numpy(batch[name]).long() for name in ("transcript", "transcript_length"))
     return {
-        "spectrogram": spectrogram, "beyond": beyond, "lengths": lengths, "transcript": transcript, "letters": letters,
-    }  # fmt: skip
+        "spectrogram": spectrogram,
+        "beyond": beyond,
+        "lengths": lengths,
+        "transcript": transcript,
+        "letters": letters,
+    }
 
 
 def loss(model, batch):

@@ -45,9 +45,12 @@ def inputs(batch):
     )
     ended = torch.arange(mel.shape[2]) >= mel_length[:, None] - 1
     return {
-        "text": text.long(), "text_length": text_length.long(), "mel": mel, "mel_length": mel_length.long(),
+        "text": text.long(),
+        "text_length": text_length.long(),
+        "mel": mel,
+        "mel_length": mel_length.long(),
         "gate": ended.to(mel.dtype),
-    }  # fmt: skip
+    }
 
 
 def loss(model, batch):

@@ -30,21 +30,35 @@ def view(folder: Path, quantity: Quantity = STEP_TIME) -> View:
     tried = _searched(folder, damaged)
     cases = {group.name: [case.id for case in group.cases] for group in plan.groups}
     source = model.Source(
-        name=folder.name, plan=plan, record=known, results=round_results.collect(found, certificates),
-        certificates=certificates, quantity=quantity,
-        disturbances=tuple(disturbances), folder=folder,
+        name=folder.name,
+        plan=plan,
+        record=known,
+        results=round_results.collect(found, certificates),
+        certificates=certificates,
+        quantity=quantity,
+        disturbances=tuple(disturbances),
+        folder=folder,
         beside={variant.case.id: side_records.read(folder, variant) for variant in plan.variants},
         repeated=repeated.only_for_standstill(disturbances, found, cases),
-    )  # fmt: skip
+    )
     comparisons = tuple(comparing.compare(source, each) for each in plan.groups if each.cases[0].task in quantity.tasks)
     reasons = warnings.find(comparisons, tuple(disturbances), source, [*damaged, *wrong])
     groups = {group.name for group in plan.groups}
     missing = tuple(each for each in plan.skipped if each.group not in groups)
     redone = published.tables(source, comparisons)
     return View(
-        folder.name, folder, known, quantity, comparisons, missing, tuple(disturbances), reasons, redone, tried,
+        folder.name,
+        folder,
+        known,
+        quantity,
+        comparisons,
+        missing,
+        tuple(disturbances),
+        reasons,
+        redone,
+        tried,
         source.repeated,
-    )  # fmt: skip
+    )
 
 
 def _searched(folder: Path, damaged: list[str]) -> Searched | None:

@@ -168,7 +168,11 @@ def as_dict(each: Beside, name: Callable[[Contender], str]) -> dict[str, Any]:
     """Return the figures for scripts; `name` is that of a contender of this comparison."""
     own, other = each.learnt or (None, None)
     return {
-        "case": name(each.contender), "waiting": name(each.waiting), "speed": asdict(each.speed) if each.speed else None,
-        "score": each.score or None, "threshold": each.threshold,
-        "learnt": asdict(own) if own else None, "learnt_by_waiting": asdict(other) if other else None,
-    }  # fmt: skip
+        "case": name(each.contender),
+        "waiting": name(each.waiting),
+        "speed": asdict(each.speed) if each.speed else None,
+        "score": each.score or None,
+        "threshold": each.threshold,
+        "learnt": asdict(own) if own else None,
+        "learnt_by_waiting": asdict(other) if other else None,
+    }

@@ -18,9 +18,12 @@ RUN, MACHINE, PACKAGE, LIBRARY, SETTING = "run", "machine", "package", "library"
 COMMON, OWN = (RUN, MACHINE), (PACKAGE, LIBRARY, SETTING)
 """The kinds of facts that all contenders of a run share, and the kinds that belong to one contender."""
 HEADINGS = {
-    RUN: "Runs", MACHINE: "Machine", PACKAGE: "Packages", LIBRARY: "Libraries, by the framework's account",
+    RUN: "Runs",
+    MACHINE: "Machine",
+    PACKAGE: "Packages",
+    LIBRARY: "Libraries, by the framework's account",
     SETTING: "Settings as read back",
-}  # fmt: skip
+}
 MOST_NAMES = 12  # of facts of one kind in a sentence
 LONGEST_VALUE = 60  # characters in a sentence
 EXPLAINED = ("step time", "throughput")
@@ -173,8 +176,11 @@ def _text(value: Any) -> str:
 
 
 def _not_known(missing: Sequence[tuple[View, Contender]]) -> str:
-    failed = [f"{each.title} could not be profiled in run {view.name}: {each.not_profiled}" for view, each in missing
-              if each.not_profiled]  # fmt: skip
+    failed = [
+        f"{each.title} could not be profiled in run {view.name}: {each.not_profiled}"
+        for view, each in missing
+        if each.not_profiled
+    ]
     if failed:
         return " ".join(failed)
     commands = " and ".join(f"steelyard explain --run {view.name}" for view, _ in missing)

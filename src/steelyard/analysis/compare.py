@@ -193,17 +193,31 @@ def _pair(comparison: Comparison, source: str, left: Contender, right: Contender
 
 
 def _finding(
-    comparison: Comparison, source: str, names: tuple[str, str], of: tuple[Contender, Contender], sentence: str,
+    comparison: Comparison,
+    source: str,
+    names: tuple[str, str],
+    of: tuple[Contender, Contender],
+    sentence: str,
     ratio: Ratio | None,
-) -> Finding:  # fmt: skip
+) -> Finding:
     """Return the comparison of two contenders, the first over the second. `names`: their names."""
     value, low, high = (ratio.value, ratio.low, ratio.high) if ratio else (None, None, None)
     quantity, (a, b) = comparison.quantity, names
     means = [sum(each) / len(each) if (each := _values(quantity, who, source)) else None for who in of]
     return Finding(
-        comparison.group, source, a, b, value, low, high, sentence, f"{quantity.label} of {a} / {quantity.label} of {b}",
-        means[0], means[1], quantity.unit,
-    )  # fmt: skip
+        comparison.group,
+        source,
+        a,
+        b,
+        value,
+        low,
+        high,
+        sentence,
+        f"{quantity.label} of {a} / {quantity.label} of {b}",
+        means[0],
+        means[1],
+        quantity.unit,
+    )
 
 
 def _values(quantity: Quantity, contender: Contender, source: str) -> list[float]:

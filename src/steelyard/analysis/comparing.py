@@ -61,10 +61,19 @@ def compare(source: Source, group: Group) -> Comparison:
     # Contenders with different numbers of cores do not share a limit of the machine.
     alike = len({source.record.threads_of(case) for case in group.cases}) == 1
     return Comparison(
-        group=group.name, title=group.title, task=task, unit=group.unit, preset=group.summary,
-        origin=data["origin"] if (data := source.record.inputs.get(group.name)) else "", batch=group.cases[0].batch,
-        parameters=group.parameters, primary=primary, quantity=quantity, contenders=tuple(contenders),
-        rankings=rankings, sentences=sentences,
+        group=group.name,
+        title=group.title,
+        task=task,
+        unit=group.unit,
+        preset=group.summary,
+        origin=data["origin"] if (data := source.record.inputs.get(group.name)) else "",
+        batch=group.cases[0].batch,
+        parameters=group.parameters,
+        primary=primary,
+        quantity=quantity,
+        contenders=tuple(contenders),
+        rankings=rankings,
+        sentences=sentences,
         advice={name: _advice(source, group, names, name == primary, each, further) for name, each in rankings.items()},
         skipped=tuple(each for each in source.plan.skipped if each.group == group.name),
         reused=source.record.reused.get(group.name),
@@ -73,12 +82,16 @@ def compare(source: Source, group: Group) -> Comparison:
             *((each.title, each.note) for each in facts.values() if each.note),
             *((each.title, each.proof.sentence) for each in contenders if each.proof.on_purpose),
         ),
-        protocol=group.protocol, further=further, thresholds=group.thresholds or source.plan.thresholds, apart=group.apart,
-        cache_bytes=source.record.last_cache_bytes, threads=source.record.threads_of(group.cases[0]),
+        protocol=group.protocol,
+        further=further,
+        thresholds=group.thresholds or source.plan.thresholds,
+        apart=group.apart,
+        cache_bytes=source.record.last_cache_bytes,
+        threads=source.record.threads_of(group.cases[0]),
         replaced=group.replaced,
         peak_flops=_peak_flops(source.record, group.cases[0]) if alike else None,
         bandwidth=_bandwidth(source.record, group.cases[0]) if alike else None,
-    )  # fmt: skip
+    )
 
 
 def _advice(
@@ -122,25 +135,42 @@ def _contender(
     ratios = {name: standing.ratio for name, standing in standings.items() if source.quantity is STEP_TIME}
     speeds = {name: speed for name in inputs if (speed := _speed(source, group, case, trials, name, ratios.get(name)))}
     return Contender(
-        case=case, facts=source.plan.frameworks[case.framework], variant=variant.name, title=variant.title,
+        case=case,
+        facts=source.plan.frameworks[case.framework],
+        variant=variant.name,
+        title=variant.title,
         title_parts=titles.parts(variant.title, source.plan.frameworks[case.framework].title, case),
         settings=titles.settings(variant.settings, case),
-        version=environment["version"] if environment else "", mode=case.settings.mode, standings=standings, speeds=speeds,
+        version=environment["version"] if environment else "",
+        mode=case.settings.mode,
+        standings=standings,
+        speeds=speeds,
         first_step_ns=_median(t.phases_ns.get("first-step") for t in trials),
         to_first_step_ns=_median(t.first_step_since_spawn_ns for t in trials),
-        phases_ns={name: _median(t.phases_ns.get(name) for t in trials) or 0.0 for name in ("import", "build", "first-step")},
+        phases_ns={
+            name: _median(t.phases_ns.get(name) for t in trials) or 0.0 for name in ("import", "build", "first-step")
+        },
         latencies={each.name: where for each in LATENCIES if (where := location_of(each, trials, PROCESS))},
         peak_resident_bytes=max((ranks.resident_bytes(t) or 0 for t in trials), default=0) or None,
         peak_device_bytes=max((ranks.device_bytes(t) or 0 for t in trials), default=0) or None,
         evaluation=evaluated.evaluation if evaluated else None,
-        losses=_losses(evaluated or first), proof=_proof(source, case, trials),
-        applied=first.applied if first else {}, libraries=first.libraries if first else {}, trials=trials,
-        failure=f"{failed.error[1]} ({failed.error[0]}; see {failed.folder / 'output.log'})" if failed and failed.error else "",
+        losses=_losses(evaluated or first),
+        proof=_proof(source, case, trials),
+        applied=first.applied if first else {},
+        libraries=first.libraries if first else {},
+        trials=trials,
+        failure=f"{failed.error[1]} ({failed.error[0]}; see {failed.folder / 'output.log'})"
+        if failed and failed.error
+        else "",
         above_peak=source.record.above_peak.get(case.id, ""),
-        profile=next(iter(beside.profiles.values()), None), not_profiled=beside.not_profiled, profiles=beside.profiles,
-        graphs=beside.graphs, no_graph=beside.no_graph,
-        communication=beside.communication, no_communication=beside.no_communication,
-    )  # fmt: skip
+        profile=next(iter(beside.profiles.values()), None),
+        not_profiled=beside.not_profiled,
+        profiles=beside.profiles,
+        graphs=beside.graphs,
+        no_graph=beside.no_graph,
+        communication=beside.communication,
+        no_communication=beside.no_communication,
+    )
 
 
 def _standing(source: Source, case: Case, trials: tuple[Trial, ...], name: str, ranking: Ranking) -> Standing | None:
@@ -166,19 +196,27 @@ def _speed(
     least_bytes, threads = traffic.moved(round(batch)), source.record.threads_of(case)
     busy = _mean(utilisation.busy_cores(trial, name) for trial in trials)
     return Speed(
-        median_ns=plain.median(summaries.summarise(s).median_ns for s in steps if len(s)), location=location,
-        throughput=batch * 1e9 / location.value_ns, throughput_low=batch * 1e9 / location.high_ns,
+        median_ns=plain.median(summaries.summarise(s).median_ns for s in steps if len(s)),
+        location=location,
+        throughput=batch * 1e9 / location.value_ns,
+        throughput_low=batch * 1e9 / location.high_ns,
         throughput_high=batch * 1e9 / location.low_ns if location.low_ns else math.inf,
-        ratio=ratio, processes=location.processes, counted_steps=sum(len(s) for s in steps),
+        ratio=ratio,
+        processes=location.processes,
+        counted_steps=sum(len(s) for s in steps),
         share_of_peak=flops / (location.value_ns / 1e9) / peak if peak and flops else None,
         share_of_bandwidth=least_bytes / (location.value_ns / 1e9) / bandwidth if bandwidth and least_bytes else None,
-        flops=round(flops), least_bytes=least_bytes, held_bytes=traffic.held(round(batch)),
-        busy_cores=busy, share_of_cores=busy / threads if busy and threads else None,
-        gpu_share=_mean(utilisation.gpu_share(trial, name) for trial in trials), joules=_joules(trials, name),
+        flops=round(flops),
+        least_bytes=least_bytes,
+        held_bytes=traffic.held(round(batch)),
+        busy_cores=busy,
+        share_of_cores=busy / threads if busy and threads else None,
+        gpu_share=_mean(utilisation.gpu_share(trial, name) for trial in trials),
+        joules=_joules(trials, name),
         host_share=_median(t.host_share(name) for t in trials),
         # Steps on batches of different shapes cannot be compared as a series.
         label=series_label(longest) if len(longest) >= 20 and not case.cuts_batches else None,
-    )  # fmt: skip
+    )
 
 
 def _ratio(source: Source, case: Case, name: str, ranking: Ranking) -> Ratio | None:

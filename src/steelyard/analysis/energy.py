@@ -48,9 +48,13 @@ def _of(comparison: Comparison, contender: Contender, source: str) -> Energy | N
     joules, steps = found.value_ns, contender.steps_per_epoch
     names = {name for trial in contender.trials for name in utilisation.joules_per_step(trial, source)}
     return Energy(
-        contender, found, joules / comparison.batch, joules * steps if steps else None,
-        joules / (speed.location.value_ns / 1e9), tuple(sorted(names)),
-    )  # fmt: skip
+        contender,
+        found,
+        joules / comparison.batch,
+        joules * steps if steps else None,
+        joules / (speed.location.value_ns / 1e9),
+        tuple(sorted(names)),
+    )
 
 
 def as_dict(comparison: Comparison, name: Callable[[Contender], str]) -> list[dict[str, Any]]:
@@ -58,9 +62,15 @@ def as_dict(comparison: Comparison, name: Callable[[Contender], str]) -> list[di
     source, known = energy(comparison)
     return [
         {
-            "case": name(each.contender), "input": source, "joules_per_step": each.per_step.value_ns,
-            "low": each.per_step.low_ns, "high": each.per_step.high_ns, "joules_per_sample": each.per_sample,
-            "joules_per_epoch": each.per_epoch, "watts": each.watts, "meters": list(each.meters),
+            "case": name(each.contender),
+            "input": source,
+            "joules_per_step": each.per_step.value_ns,
+            "low": each.per_step.low_ns,
+            "high": each.per_step.high_ns,
+            "joules_per_sample": each.per_sample,
+            "joules_per_epoch": each.per_epoch,
+            "watts": each.watts,
+            "meters": list(each.meters),
         }
         for each in known
-    ]  # fmt: skip
+    ]

@@ -139,9 +139,7 @@ def starts(contenders: list[Contender]) -> dict[str, dict[int, float]]:
     return _by_round(contenders, lambda trial: time.start_ns if (time := job_time(trial)) else None)
 
 
-def _by_round(
-    contenders: list[Contender], read: Callable[[Trial], float | None]
-) -> dict[str, dict[int, float]]:  # fmt: skip
+def _by_round(contenders: list[Contender], read: Callable[[Trial], float | None]) -> dict[str, dict[int, float]]:
     found = {each.case.id: {trial.job.round: read(trial) for trial in each.trials} for each in contenders}
     return {key: {number: value for number, value in rounds.items() if value} for key, rounds in found.items()}
 
@@ -166,9 +164,7 @@ def _short_jobs(comparison: Comparison, contenders: list[Contender], wishes: Wis
     values = _by_round(contenders, lambda trial: time.after(steps) if (time := job_time(trial)) else None)
     needed = fill("The processes have no {steps} after their start. A run that counts some: ", comparison.task)
     lacks = fill("It has no {steps} after its start.", comparison.task)
-    return _complete(
-        f"time of a job of {words}", contenders, values, lacks, needed + _run(comparison, "sequential")
-    )  # fmt: skip
+    return _complete(f"time of a job of {words}", contenders, values, lacks, needed + _run(comparison, "sequential"))
 
 
 def _accuracy(comparison: Comparison, contenders: list[Contender], wishes: Wishes, same: Sequence[Comparison]) -> Costs:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from steelyard.analysis.matching import MeasuredArm, MeasuredGroup
+from steelyard.analysis.matching import MeasuredContender, MeasuredGroup
 from steelyard.analysis.model import Comparison, Contender
 from steelyard.plan.run_plan import PASSES, Group
 from steelyard.profiles.graphs import Counted
@@ -33,14 +33,17 @@ def beside(comparison: Comparison, group: Group) -> MeasuredGroup:
         for each in comparison.contenders
         for value, graph in by_passes(each.graphs).items()
     }
-    arms = [
-        MeasuredArm(
-            f"{key}/{value}", f"{without_passes(each)}, passes {words_of(value)}", each.case.framework, each.case.settings.mode,
+    contenders = [
+        MeasuredContender(
+            f"{key}/{value}",
+            f"{without_passes(each)}, passes {words_of(value)}",
+            each.case.framework,
+            each.case.settings.mode,
             {name: str(other) for name, other in each.case.settings.knobs.items()} | {PASSES: value, "workers": "0"},
             f"{graph.total:,} nodes",
         )
         for (key, value), (each, graph) in counted.items()
-    ]  # fmt: skip
+    ]
     totals = {f"{key}/{value}": graph.total for (key, value), (_, graph) in counted.items()}
 
     def ratio(a: str, b: str) -> Ratio:
@@ -50,18 +53,30 @@ def beside(comparison: Comparison, group: Group) -> MeasuredGroup:
     missing = {each.environment.partition("@")[0]: each.reason for each in comparison.skipped}
     missing |= {each.case.framework: each.no_graph for each in comparison.contenders if each.no_graph}
     return MeasuredGroup(
-        group.name, group.stands_for or f"{first.workload}:{first.preset}", first.task, first.batch, first.optimizer.name, arms,
-        ratio, missing,
-    )  # fmt: skip
+        group.name,
+        group.stands_for or f"{first.workload}:{first.preset}",
+        first.task,
+        first.batch,
+        first.optimizer.name,
+        contenders,
+        ratio,
+        missing,
+    )
 
 
 def as_dict(contender: Contender) -> dict[str, Any]:
     """Return the counts of a contender as plain values."""
     stages = [
-        {"stage": each.stage.stage, "unit": each.stage.unit, "passes": each.stage.passes, "total": each.total,
-         "costs": dict(each.costs), "kinds": each.stage.kinds}
+        {
+            "stage": each.stage.stage,
+            "unit": each.stage.unit,
+            "passes": each.stage.passes,
+            "total": each.total,
+            "costs": dict(each.costs),
+            "kinds": each.stage.kinds,
+        }
         for each in contender.graphs
-    ]  # fmt: skip
+    ]
     return {"stages": stages, "reason": contender.no_graph}
 
 
@@ -118,9 +133,11 @@ def _is_whole(other: Contender, each: Contender) -> bool:
     mine, others = each.case.settings, other.case.settings
     different = {name for name in mine.knobs if mine.knobs[name] != others.knobs.get(name)}
     return (
-        each.case.environment == other.case.environment and mine.mode == others.mode and different == {PASSES}
+        each.case.environment == other.case.environment
+        and mine.mode == others.mode
+        and different == {PASSES}
         and others.knobs[PASSES] == ALL
-    )  # fmt: skip
+    )
 
 
 def slower(comparison: Comparison, each: Contender, whole: Contender) -> Ratio | None:

@@ -148,8 +148,12 @@ class History:
 
 
 def history(
-    runs: Iterable[RunFacts], points: Iterable[Point], study: str = "", since: date | None = None, accepted: date | None = None
-) -> History:  # fmt: skip
+    runs: Iterable[RunFacts],
+    points: Iterable[Point],
+    study: str = "",
+    since: date | None = None,
+    accepted: date | None = None,
+) -> History:
     """Return the lines of a store: of one study, or of all, from the runs on or after a day. UserError: there is no such run.
 
     `accepted`: the level that each line had on this day is normal, and none before it is compared with.

@@ -84,12 +84,13 @@ def as_dict(comparison: Comparison, case_name: Callable[[Contender], str]) -> di
         "first": [{"from_steps": steps, "case": case_name(each)} for steps, each in known.first],
         "pairs": [
             {
-                "later": case_name(pair.later), "sooner": case_name(pair.sooner),
+                "later": case_name(pair.later),
+                "sooner": case_name(pair.sooner),
                 "break_even": asdict(pair.found) if pair.found else None,
             }
             for pair in known.pairs
         ],
-    }  # fmt: skip
+    }
 
 
 def _in_common(found: dict[str, tuple[Contender, Times]]) -> dict[str, tuple[Contender, Times]]:

@@ -73,9 +73,13 @@ def machine_limits(comparison: Comparison) -> MachineLimits | None:
     limits = known.pop() if len(known) == 1 else None
     work = [_work(limits, comparison)] if limits else []
     return MachineLimits(
-        source, speeds, _headline(speeds, limits) if limits else "", [*work, *_above(speeds, limits), *_meters(speeds)],
-        limits, points,
-    )  # fmt: skip
+        source,
+        speeds,
+        _headline(speeds, limits) if limits else "",
+        [*work, *_above(speeds, limits), *_meters(speeds)],
+        limits,
+        points,
+    )
 
 
 def as_dict(comparison: Comparison) -> dict[str, Any] | None:
@@ -85,9 +89,13 @@ def as_dict(comparison: Comparison) -> dict[str, Any] | None:
         return None
     limits = known.limits
     return {
-        "headline": known.headline, "sentences": known.sentences, **asdict(limits), "intensity": limits.intensity,
-        "roof_flops": limits.roof_flops, "bound": limits.bound,
-    }  # fmt: skip
+        "headline": known.headline,
+        "sentences": known.sentences,
+        **asdict(limits),
+        "intensity": limits.intensity,
+        "roof_flops": limits.roof_flops,
+        "bound": limits.bound,
+    }
 
 
 def _speeds(comparison: Comparison, source: str) -> list[tuple[Contender, Speed]]:
@@ -104,8 +112,13 @@ def _limits(comparison: Comparison, speed: Speed) -> Limits | None:
     if not (comparison.peak_flops and comparison.bandwidth and speed.flops > 0 and speed.least_bytes):
         return None
     return Limits(
-        speed.flops, speed.least_bytes, speed.held_bytes, comparison.peak_flops, comparison.bandwidth, comparison.cache_bytes
-    )  # fmt: skip
+        speed.flops,
+        speed.least_bytes,
+        speed.held_bytes,
+        comparison.peak_flops,
+        comparison.bandwidth,
+        comparison.cache_bytes,
+    )
 
 
 def _headline(speeds: list[tuple[Contender, Speed]], limits: Limits) -> str:

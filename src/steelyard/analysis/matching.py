@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from steelyard.published.gathering import PublishedTable
-    from steelyard.published.held import Arm
     from steelyard.published.statements import Statement
+    from steelyard.published.study_tables import Side
     from steelyard.statistics.intervals import Level
 
 OVER_BATCHES: dict[str, Callable[[list[float]], float]] = {MEAN: fmean, MAXIMUM: max}
@@ -26,7 +26,7 @@ JUDGEMENTS: tuple[Judgement, ...] = get_args(Judgement)
 
 
 @dataclass(frozen=True)
-class MeasuredArm:
+class MeasuredContender:
     """One measured variant. `settings`: its knobs as text, "workers", "strategy", "devices" (the parts of the strategy) and
     "link" (what is between its hosts; empty on one).
 
@@ -59,7 +59,7 @@ class MeasuredGroup:
     task: str
     batch: int
     optimizer: str
-    arms: Sequence[MeasuredArm]
+    contenders: Sequence[MeasuredContender]
     ratio: Callable[[str, str], Ratio | None]
     missing: Mapping[str, str]
     no_ratio: str = "They have fewer than two rounds in common."
@@ -129,23 +129,23 @@ def under(statement: Statement, group: MeasuredGroup) -> Conditions | None:
     return next(fitting, statement.conditions[0] if statement.conditions else None)
 
 
-def _with_settings(row: Row, group: MeasuredGroup, *arms: MeasuredArm) -> Row:
+def _with_settings(row: Row, group: MeasuredGroup, *contenders: MeasuredContender) -> Row:
     """Return a row of these variants with the settings of document and run, and without a judgement where they differ."""
     said, statement = under(row.statement, group), row.statement
     if said and said.cells and group.cell not in said.cells:
         found: tuple[str, ...] = (NOT_THE_DOCUMENTS,)
     else:
-        found = differences(said, group.conditions, parts_of(*arms), dict(group.replaced), group.scores)
-    unlike = [each.words for each in statement.unlike if any(means(each, arm) for arm in arms)]
+        found = differences(said, group.conditions, parts_of(*contenders), dict(group.replaced), group.scores)
+    unlike = [each.words for each in statement.unlike if any(means(each, contender) for contender in contenders)]
     found = (*found, *statement.differs, *unlike)
     return replace(
         row, published=said, here=group.conditions, differences=found, judgement=None if found else row.judgement
     )
 
 
-def parts_of(*arms: MeasuredArm) -> int:
+def parts_of(*contenders: MeasuredContender) -> int:
     """Return the largest number of devices or ranks among some variants."""
-    return max(int(arm.settings.get("devices", "1")) for arm in arms)
+    return max(int(contender.settings.get("devices", "1")) for contender in contenders)
 
 
 def _rows(statement: Statement, groups: list[MeasuredGroup], absent: Mapping[str, str]) -> Iterator[Row]:
@@ -167,7 +167,7 @@ def _rows(statement: Statement, groups: list[MeasuredGroup], absent: Mapping[str
         yield from _over_batches(statement, found)
     elif found:
         yield from found
-    elif reasons := [_missing(arm, group) for group in meant for arm in named]:
+    elif reasons := [_missing(contender, group) for group in meant for contender in named]:
         yield Row(statement, words, reason=next(filter(None, reasons), "The two are not in this run together."))
 
 
@@ -208,19 +208,31 @@ def _batches_missing(rows: list[Row]) -> list[str]:
 
 def _found(statement: Statement, group: MeasuredGroup) -> Iterator[Row]:
     """Yield a row for every pair of variants that a statement refers to, or for every variant if it has only one side."""
-    firsts = [arm for arm in group.arms if means(statement.first, arm)]
+    firsts = [contender for contender in group.contenders if means(statement.first, contender)]
     if statement.second:
-        seconds = [arm for arm in group.arms if means(statement.second, arm)]
+        seconds = [contender for contender in group.contenders if means(statement.second, contender)]
         yield from _pairs(statement, statement.second, group, itertools.product(firsts, seconds))
         return
-    for arm in firsts:
-        judgement = judge_level(statement.said, arm.level) if arm.level else None
-        row = Row(statement, (arm.title,), group.name, group.batch, (arm.value,), arm.level, judgement, arm.reason)
-        yield _with_settings(row, group, arm)
+    for contender in firsts:
+        judgement = judge_level(statement.said, contender.level) if contender.level else None
+        row = Row(
+            statement,
+            (contender.title,),
+            group.name,
+            group.batch,
+            (contender.value,),
+            contender.level,
+            judgement,
+            contender.reason,
+        )
+        yield _with_settings(row, group, contender)
 
 
 def _pairs(
-    statement: Statement, second_side: Arm, group: MeasuredGroup, pairs: Iterable[tuple[MeasuredArm, MeasuredArm]]
+    statement: Statement,
+    second_side: Side,
+    group: MeasuredGroup,
+    pairs: Iterable[tuple[MeasuredContender, MeasuredContender]],
 ) -> Iterator[Row]:
     for first, second in pairs:
         if first is second or not _alike_otherwise(statement, second_side, first, second):
@@ -233,16 +245,18 @@ def _pairs(
         yield _with_settings(row, group, first, second)
 
 
-def means(side: Arm, arm: MeasuredArm) -> bool:
+def means(side: Side, contender: MeasuredContender) -> bool:
     """Return whether a side of a published comparison refers to a measured variant."""
     return (
-        side.framework in ("", arm.framework)
-        and side.mode in ("", arm.mode)
-        and all(arm.settings.get(name, "").lower() == text.lower() for name, text in side.settings.items())
+        side.framework in ("", contender.framework)
+        and side.mode in ("", contender.mode)
+        and all(contender.settings.get(name, "").lower() == text.lower() for name, text in side.settings.items())
     )
 
 
-def _alike_otherwise(statement: Statement, second_side: Arm, first: MeasuredArm, second: MeasuredArm) -> bool:
+def _alike_otherwise(
+    statement: Statement, second_side: Side, first: MeasuredContender, second: MeasuredContender
+) -> bool:
     """Return whether two variants of one framework are equal in every setting that the statement does not name.
 
     Variants of different frameworks may differ in modes and knobs, but not in loader workers, strategy, or the link between the
@@ -260,16 +274,16 @@ def _alike_otherwise(statement: Statement, second_side: Arm, first: MeasuredArm,
     return all(first.settings.get(name) == second.settings.get(name) for name in names)
 
 
-def _on_as_many_devices(first: MeasuredArm, second: MeasuredArm) -> bool:
+def _on_as_many_devices(first: MeasuredContender, second: MeasuredContender) -> bool:
     """Return whether two variants use the same number of devices, or one of them is a single process."""
-    numbers = {arm.settings.get("devices", "1") for arm in (first, second)}
+    numbers = {contender.settings.get("devices", "1") for contender in (first, second)}
     return len(numbers) == 1 or "1" in numbers
 
 
-def _missing(side: Arm, group: MeasuredGroup) -> str:
+def _missing(side: Side, group: MeasuredGroup) -> str:
     """Return why a group has no variant for a side; empty if it has one."""
-    if any(means(side, arm) for arm in group.arms):
+    if any(means(side, contender) for contender in group.contenders):
         return ""
-    if "strategy" in side.settings and any(arm.framework == side.framework for arm in group.arms):
+    if "strategy" in side.settings and any(contender.framework == side.framework for contender in group.contenders):
         return f"'{side.words}' is not in this run."  # what is missing is the strategy, not the framework
     return group.missing.get(side.framework) or f"'{side.words}' is not in this run."

@@ -16,7 +16,7 @@ from steelyard.analysis import (
     shares,
     trainings,
 )
-from steelyard.analysis.matching import MeasuredArm, MeasuredGroup
+from steelyard.analysis.matching import MeasuredContender, MeasuredGroup
 from steelyard.profiles import quantities as profiled
 from steelyard.results.quantities import NODES, QUANTITIES, STEP_TIME
 from steelyard.statistics.claims import WEAK_SCALING
@@ -82,13 +82,13 @@ def measured(comparison: Comparison, group: Group) -> MeasuredGroup:
             return no_exchange.ratio(comparison, a, b)
         return Ratio(1 / verdict.ratio, 1 / verdict.high, 1 / verdict.low, verdict.rounds)
 
-    return _group(comparison, group, [_arm(comparison, each) for each in _meant(comparison)], ratio)
+    return _group(comparison, group, [_measured_contender(comparison, each) for each in _meant(comparison)], ratio)
 
 
 def profiled_group(comparison: Comparison, group: Group, quantity: ProfileQuantity) -> MeasuredGroup:
     """Return the values of a group's profiles in one quantity."""
-    arms = [_profiled_arm(each, quantity) for each in _meant(comparison)]
-    valid = {arm.key for arm in arms if not arm.reason}
+    contenders = [_profiled_contender(each, quantity) for each in _meant(comparison)]
+    valid = {contender.key for contender in contenders if not contender.reason}
     by_id = {
         each.case.id: shares.by_process(quantity, each) if each.case.id in valid else {}
         for each in comparison.contenders
@@ -99,7 +99,7 @@ def profiled_group(comparison: Comparison, group: Group, quantity: ProfileQuanti
             return None  # a ratio to 0
         return ratio_interval(by_id[a], by_id[b]) if quantity.more_is_better else ratio_interval(by_id[b], by_id[a])
 
-    return replace(_group(comparison, group, arms, ratio), no_ratio=ONE_PROFILE)
+    return replace(_group(comparison, group, contenders, ratio), no_ratio=ONE_PROFILE)
 
 
 def _meant(comparison: Comparison) -> list[Contender]:
@@ -107,14 +107,19 @@ def _meant(comparison: Comparison) -> list[Contender]:
 
 
 def _group(
-    comparison: Comparison, group: Group, arms: list[MeasuredArm], ratio: Callable[[str, str], Ratio | None]
+    comparison: Comparison, group: Group, contenders: list[MeasuredContender], ratio: Callable[[str, str], Ratio | None]
 ) -> MeasuredGroup:
     first = group.variants[0].case
     return MeasuredGroup(
-        name=group.name, cell=group.stands_for or f"{first.workload}:{first.preset}", task=first.task, batch=first.batch,
-        optimizer=first.optimizer.name, arms=arms, ratio=ratio,
+        name=group.name,
+        cell=group.stands_for or f"{first.workload}:{first.preset}",
+        task=first.task,
+        batch=first.batch,
+        optimizer=first.optimizer.name,
+        contenders=contenders,
+        ratio=ratio,
         missing={each.environment.partition("@")[0]: each.reason for each in comparison.skipped},
-    )  # fmt: skip
+    )
 
 
 def scored(quantity: str, comparisons: Sequence[Comparison], group: Callable[[str], Group]) -> list[MeasuredGroup]:
@@ -125,19 +130,19 @@ def scored(quantity: str, comparisons: Sequence[Comparison], group: Callable[[st
             continue
         known = scores.OverSeeds(quantity, same)
         meant = {each.case.id: each for each in _meant(comparison)}
-        arms = [
-            replace(_plain_arm(each), value=known.text(each.variant), reason=_score_reason(each, same, known))
+        contenders = [
+            replace(_plain_contender(each), value=known.text(each.variant), reason=_score_reason(each, same, known))
             for each in meant.values()
         ]
-        made = _group(comparison, group(comparison.group), arms, _score_ratio(known, meant, arms))
+        made = _group(comparison, group(comparison.group), contenders, _score_ratio(known, meant, contenders))
         found.append(replace(made, scores=True))
     return found
 
 
 def _score_ratio(
-    known: scores.OverSeeds, meant: dict[str, Contender], arms: list[MeasuredArm]
+    known: scores.OverSeeds, meant: dict[str, Contender], contenders: list[MeasuredContender]
 ) -> Callable[[str, str], Ratio | None]:
-    valid = {arm.key for arm in arms if not arm.reason}
+    valid = {contender.key for contender in contenders if not contender.reason}
     return lambda a, b: known.ratio(meant[a].variant, meant[b].variant) if {a, b} <= valid else None
 
 
@@ -153,16 +158,22 @@ def weak(comparisons: Sequence[Comparison], group: Callable[[str], Group]) -> li
     found = []
     for comparison in comparisons:
         pairs = {(each.single.case.id, each.contender.case.id): each for each in scaling.weak(comparison, comparisons)}
-        arms = {each.case.id: _plain_arm(each) for pair in pairs.values() for each in (pair.single, pair.contender)}
+        contenders = {
+            each.case.id: _plain_contender(each) for pair in pairs.values() for each in (pair.single, pair.contender)
+        }
         known = {each.case.id: each for pair in pairs.values() for each in (pair.single, pair.contender)}
-        named = [replace(arm, reason=_reason(known[key], has_value=True)) for key, arm in arms.items()]
+        named = [
+            replace(contender, reason=_reason(known[key], has_value=True)) for key, contender in contenders.items()
+        ]
         found.append(_group(comparison, group(comparison.group), named, _weak_ratio(pairs, named)))
     return found
 
 
-def _weak_ratio(pairs: dict[tuple[str, str], Weak], arms: list[MeasuredArm]) -> Callable[[str, str], Ratio | None]:
+def _weak_ratio(
+    pairs: dict[tuple[str, str], Weak], contenders: list[MeasuredContender]
+) -> Callable[[str, str], Ratio | None]:
     """Return the function for the ratio of a single device's speed to that of one of several devices: 1 / (1 - overhead)."""
-    valid = {arm.key for arm in arms if not arm.reason}
+    valid = {contender.key for contender in contenders if not contender.reason}
 
     def ratio(a: str, b: str) -> Ratio | None:
         if (a, b) not in pairs or not {a, b} <= valid:
@@ -177,31 +188,33 @@ def _weak_ratio(pairs: dict[tuple[str, str], Weak], arms: list[MeasuredArm]) -> 
     return ratio
 
 
-def _arm(comparison: Comparison, contender: Contender) -> MeasuredArm:
+def _measured_contender(comparison: Comparison, contender: Contender) -> MeasuredContender:
     standing = contender.standings.get(comparison.primary)
     value = formatting.standing(comparison, contender, comparison.primary).value if standing else ""
-    return replace(_plain_arm(contender), value=value, reason=_reason(contender, bool(standing)))
+    return replace(_plain_contender(contender), value=value, reason=_reason(contender, bool(standing)))
 
 
-def _plain_arm(contender: Contender) -> MeasuredArm:
-    return arm_of(contender.case, contender.title)
+def _plain_contender(contender: Contender) -> MeasuredContender:
+    return contender_of(contender.case, contender.title)
 
 
-def arm_of(case: Case, title: str) -> MeasuredArm:
+def contender_of(case: Case, title: str) -> MeasuredContender:
     """Return a case as a variant that documents may refer to, before anything is measured."""
     settings = {name: str(value) for name, value in case.settings.knobs.items()} | {
-        "workers": str(case.loader_workers), "strategy": name_of(case.strategy), "devices": str(parts_of(case.strategy)),
+        "workers": str(case.loader_workers),
+        "strategy": name_of(case.strategy),
+        "devices": str(parts_of(case.strategy)),
         "link": case.strategy.partition("@")[2],
-    }  # fmt: skip
-    return MeasuredArm(case.id, title, case.framework, case.settings.mode, settings)
+    }
+    return MeasuredContender(case.id, title, case.framework, case.settings.mode, settings)
 
 
-def _profiled_arm(contender: Contender, quantity: ProfileQuantity) -> MeasuredArm:
+def _profiled_contender(contender: Contender, quantity: ProfileQuantity) -> MeasuredContender:
     """Return a contender with its mean in a quantity of profiles. It is not compared if it has no certificate."""
     found = shares.level(quantity, contender)
     reason = _reason(contender, has_value=True) or ("" if found else NO_PROFILE)
     text = str(shares.formatted(quantity, found)) if found else ""
-    return replace(_plain_arm(contender), value=text, reason=reason, level=None if reason else found)
+    return replace(_plain_contender(contender), value=text, reason=reason, level=None if reason else found)
 
 
 def _reason(contender: Contender, has_value: bool) -> str:

@@ -33,12 +33,16 @@ def of_plan(group: Group) -> Conditions:
         trained = {"optimizer": rule.name, "learning_rate": rule.learning_rate, "schedule": rule.schedule.summary}
         trained |= {"momentum": rule.momentum} if rule.name == "sgd" else {}
     return Conditions(
-        cells=(f"{case.workload}:{case.preset}",), devices=(case.settings.device,), precision=_precision(group),
+        cells=(f"{case.workload}:{case.preset}",),
+        devices=(case.settings.device,),
+        precision=_precision(group),
         batches=(case.batch,),
         data=RANDOM if name in ("", SYNTHETIC) else name + _limit(case),
         sizes={key: value for key, value in case.sizes.items() if key != "batch"},
-        epochs=group.protocol.schedule.epochs, dropout=ON if case.settings.knobs.get("dropout") == ON else OFF, **trained,
-    )  # fmt: skip
+        epochs=group.protocol.schedule.epochs,
+        dropout=ON if case.settings.knobs.get("dropout") == ON else OFF,
+        **trained,
+    )
 
 
 def _limit(case: Case) -> str:

@@ -27,9 +27,12 @@ USUAL = STEP_TIME.name
 MOST_NAMED = 4
 # In "3 of the same size".
 IN_A_COUNT = {
-    "same size": "of the same size", "same order": "in the same order", "other size": "of another size",
-    "opposite order": "in the opposite order", "compatible, not precise": "compatible but not precise",
-}  # fmt: skip
+    "same size": "of the same size",
+    "same order": "in the same order",
+    "other size": "of another size",
+    "opposite order": "in the opposite order",
+    "compatible, not precise": "compatible but not precise",
+}
 # The rows of one claim contradict each other.
 DIFFERENT = "different from row to row"
 SMALL_SIZES = ("C", "Q")

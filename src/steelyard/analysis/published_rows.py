@@ -95,11 +95,16 @@ def _cells(row: Row, published: PublishedTable) -> Cells:
     return Cells(
         sides=" over ".join(row.sides),
         network=" ".join(filter(None, (statement.network, statement.cell or row.group))),
-        said=said_here, printed=printed, ratio=ratio(row, published.quantity),
-        judgement=row.judgement or "", values=_values(row),
-        setting=setting(row), settings=_document_settings(row), differences="; ".join(row.differences) if row.measured else "",
+        said=said_here,
+        printed=printed,
+        ratio=ratio(row, published.quantity),
+        judgement=row.judgement or "",
+        values=_values(row),
+        setting=setting(row),
+        settings=_document_settings(row),
+        differences="; ".join(row.differences) if row.measured else "",
         is_measured=bool(row.measured),
-    )  # fmt: skip
+    )
 
 
 def _document_settings(row: Row) -> str:

@@ -50,12 +50,19 @@ def as_dict(table: Table) -> dict[str, Any]:
 def _row(row: Row) -> dict[str, Any]:
     settings = (row.published,) if row.published else row.statement.conditions
     return {
-        "cell": row.statement.cell, "group": row.group, "sides": row.sides, "published": asdict(row.said),
-        "printed": row.statement.printed, "measured": asdict(row.measured) if row.measured else None,
-        "judgement": row.judgement, "reason": row.reason, "claim": row.statement.claim, "differences": row.differences,
+        "cell": row.statement.cell,
+        "group": row.group,
+        "sides": row.sides,
+        "published": asdict(row.said),
+        "printed": row.statement.printed,
+        "measured": asdict(row.measured) if row.measured else None,
+        "judgement": row.judgement,
+        "reason": row.reason,
+        "claim": row.statement.claim,
+        "differences": row.differences,
         "published_settings": [asdict(each) for each in settings],
         "measured_settings": asdict(row.here) if row.here else None,
-    }  # fmt: skip
+    }
 
 
 def lines(numbers: Sequence[int]) -> str:

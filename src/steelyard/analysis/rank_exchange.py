@@ -47,9 +47,10 @@ def exchanges(comparison: Comparison) -> list[Exchanged]:
 def _exchanged(comparison: Comparison, row: Scaled) -> Exchanged:
     source = comparison.primary
     return Exchanged(
-        row, scaling.of_each_rank(row.contender, lambda trial: communication.sent_per_step(trial, source)),
+        row,
+        scaling.of_each_rank(row.contender, lambda trial: communication.sent_per_step(trial, source)),
         scaling.of_each_rank(row.contender, lambda trial: communication.received_per_step(trial, source)),
-    )  # fmt: skip
+    )
 
 
 def gradients_bytes(comparison: Comparison) -> int:
@@ -108,9 +109,11 @@ def as_dict(exchanged: Exchanged, name: Callable[[Contender], str]) -> dict[str,
     contender = exchanged.contender
     reduced, stale, profile = all_reduce(contender), staleness(contender), contender.profile
     return {
-        "case": name(contender), "sent_bytes_per_step": exchanged.sent_bytes, "received_bytes_per_step": exchanged.received_bytes,
+        "case": name(contender),
+        "sent_bytes_per_step": exchanged.sent_bytes,
+        "received_bytes_per_step": exchanged.received_bytes,
         "all_reduce": {**asdict(reduced), "bus_gbps": reduced.bus_gbps} if reduced else None,
         "missed_updates": asdict(stale) | {"mean": stale.mean} if stale else None,
         "ns_in_collectives": profile.breakdown.classes.get(EXCHANGE) if profile else None,
         "not_measured": why_not(exchanged),
-    }  # fmt: skip
+    }

@@ -39,9 +39,12 @@ def recommendation(comparison: Comparison, among: Sequence[Comparison], wishes: 
     if answers is None:
         return None
     return Recommendation(
-        wishes, answers, in_short(answers), tried.sentences(comparison, answers.able),
+        wishes,
+        answers,
+        in_short(answers),
+        tried.sentences(comparison, answers.able),
         trade_offs.trade_offs(comparison, answers.able),
-    )  # fmt: skip
+    )
 
 
 def in_short(answers: Answers) -> str:
@@ -86,13 +89,16 @@ def as_dict(comparison: Comparison, known: Recommendation, case_name: Callable[[
 def _choice(choice: Choice, sentence: str, names: dict[str, str]) -> dict[str, Any]:
     """Return a choice as plain values. `names`: of cases, by case id."""
     return {
-        "goals": list(choice.goals), "thing": choice.thing, "sentence": sentence,
+        "goals": list(choice.goals),
+        "thing": choice.thing,
+        "sentence": sentence,
         "candidates": [names[key] for key in choice.candidates],
         "contenders": [
             {
-                "case": names[key], "probability": choice.probabilities.get(key),
+                "case": names[key],
+                "probability": choice.probabilities.get(key),
                 "ratios": {goal: ratios.get(key) for goal, ratios in choice.ratios.items()},
             }
             for key in choice.ranking.order
         ],
-    }  # fmt: skip
+    }

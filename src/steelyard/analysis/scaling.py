@@ -136,7 +136,7 @@ def _scaled(comparison: Comparison, contender: Contender, is_single: bool = Fals
         "shares_batch": not spread or (spread.shares == "batch" and not does.cuts),
         "memory_bytes": of_each_rank(contender, ranks.peak_of_each),
         "busy_cores": of_each_rank(contender, lambda trial: _busy(trial, comparison.primary)),
-    }  # fmt: skip
+    }
     if is_single or computes not in (SAME, OTHER):
         return Scaled(contender, kind, parts, computes=computes, **facts)
     if does.in_micro_batches and (count := _micro_batches(contender)):

@@ -134,9 +134,12 @@ def as_dict(comparison: Comparison, name: Callable[[Contender], str]) -> list[di
     """Return the figures for scripts; `name` is that of a contender of this comparison."""
     return [
         {
-            "case": name(each.contender), "usual": name(each.usual), "setting": each.setting,
-            "time": asdict(each.time) if each.time else None, "memory": asdict(each.memory) if each.memory else None,
+            "case": name(each.contender),
+            "usual": name(each.usual),
+            "setting": each.setting,
+            "time": asdict(each.time) if each.time else None,
+            "memory": asdict(each.memory) if each.memory else None,
             "batches": [asdict(one) for one in each.batches] if each.batches else None,
         }
         for each in effects(comparison)
-    ]  # fmt: skip
+    ]

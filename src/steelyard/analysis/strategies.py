@@ -58,17 +58,28 @@ def as_dict(spread: Strategies, name: Callable[[Contender], str]) -> dict[str, A
 def _row(row: Scaled, name: Callable[[Contender], str]) -> dict[str, Any]:
     spans = {field: getattr(row, field) for field in SHARES}
     return {
-        "case": name(row.contender), "strategy": row.contender.case.strategy, "kind": row.kind, "parts": row.parts,
-        "processes": row.processes, "computes": row.computes, "single": name(row.single) if row.single else None,
+        "case": name(row.contender),
+        "strategy": row.contender.case.strategy,
+        "kind": row.kind,
+        "parts": row.parts,
+        "processes": row.processes,
+        "computes": row.computes,
+        "single": name(row.single) if row.single else None,
         "without_exchange": name(row.without) if row.without else None,
         **{field: asdict(value) if value else None for field, value in spans.items()},
-        "micro_batches": row.micro_batches or None, "ideal_idle": row.ideal_idle,
-        "memory_bytes_by_rank": row.memory_bytes, "busy_cores_by_rank": row.busy_cores,
-    }  # fmt: skip
+        "micro_batches": row.micro_batches or None,
+        "ideal_idle": row.ideal_idle,
+        "memory_bytes_by_rank": row.memory_bytes,
+        "busy_cores_by_rank": row.busy_cores,
+    }
 
 
 def _weak(row: Weak, name: Callable[[Contender], str]) -> dict[str, Any]:
     return {
-        "case": name(row.contender), "parts": row.parts, "batch": row.batch,
-        "single": f"{row.group}/{row.single.variant}", "single_batch": row.single_batch, "overhead": asdict(row.overhead),
-    }  # fmt: skip
+        "case": name(row.contender),
+        "parts": row.parts,
+        "batch": row.batch,
+        "single": f"{row.group}/{row.single.variant}",
+        "single_batch": row.single_batch,
+        "overhead": asdict(row.overhead),
+    }

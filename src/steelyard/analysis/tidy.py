@@ -44,15 +44,25 @@ def _values(comparison: Comparison, trial: Trial) -> Iterator[dict[str, Value]]:
 def _facts(view: View, comparison: Comparison, contender: Contender, trial: Trial) -> dict[str, Value]:
     known = view.record
     return {
-        "run": view.name, "created": known.created, "study": known.study, "steelyard": known.steelyard, "method": known.method,
-        "machine": known.machine, "cpu": str(known.host.get("cpu_model", "")), "group": comparison.group,
-        "contender": contender.variant, "title": contender.title, "version": contender.version,
-        "maintained": contender.maintained, "certificate": contender.proof.state,
+        "run": view.name,
+        "created": known.created,
+        "study": known.study,
+        "steelyard": known.steelyard,
+        "method": known.method,
+        "machine": known.machine,
+        "cpu": str(known.host.get("cpu_model", "")),
+        "group": comparison.group,
+        "contender": contender.variant,
+        "title": contender.title,
+        "version": contender.version,
+        "maintained": contender.maintained,
+        "certificate": contender.proof.state,
         "counts": contender.proof.state == "certified" and not contender.failure and not contender.above_peak,
-        "round": trial.job.round, "process": trial.folder.name,
+        "round": trial.job.round,
+        "process": trial.folder.name,
         **{f"case.{name}": _plain(value) for name, value in _flat(asdict(contender.case)).items()},
         "case.id": contender.case.id,
-    }  # fmt: skip
+    }
 
 
 def _flat(case: dict[str, Any]) -> dict[str, Any]:

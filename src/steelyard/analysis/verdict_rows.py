@@ -56,11 +56,24 @@ def rows(comparison: Comparison, source: str) -> Iterator[VerdictRow]:
         if standing is None:
             continue
         yield VerdictRow(
-            comparison.group, comparison.title, source, contender.variant, contender.title, contender.version, contender.mode,
-            comparison.quantity.name, comparison.quantity.unit, standing.value, standing.low, standing.high,
-            *_ends(standing.ratio), contender.case.id == ranking.leader, standing.processes, contender.proof.state,
+            comparison.group,
+            comparison.title,
+            source,
+            contender.variant,
+            contender.title,
+            contender.version,
+            contender.mode,
+            comparison.quantity.name,
+            comparison.quantity.unit,
+            standing.value,
+            standing.low,
+            standing.high,
+            *_ends(standing.ratio),
+            contender.case.id == ranking.leader,
+            standing.processes,
+            contender.proof.state,
             contender.maintained,
-        )  # fmt: skip
+        )
 
 
 def _ends(ratio: Ratio | None) -> tuple[float | None, float | None, float | None]:

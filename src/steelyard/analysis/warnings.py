@@ -32,34 +32,43 @@ SEVERITIES = ("error", "warning", "note")
 # Kind -> (severity, advice).
 KINDS = {
     "DisturbedRounds": (
-        "warning", "Close other programs, or measure when the machine is idle. The intervals are wider than necessary.",
+        "warning",
+        "Close other programs, or measure when the machine is idle. The intervals are wider than necessary.",
     ),
     "ShiftedRatios": (
-        "warning", "Measure them again while nothing else runs (--fresh): more rounds beside the same load do not help.",
+        "warning",
+        "Measure them again while nothing else runs (--fresh): more rounds beside the same load do not help.",
     ),
     "RepeatedRounds": (
-        "note", "No action needed. A round is repeated for all contenders, and never because of its times alone.",
+        "note",
+        "No action needed. A round is repeated for all contenders, and never because of its times alone.",
     ),
     "RepeatedForOne": (
-        "note", "No action needed: they were repeated for all contenders. Close other programs to repeat fewer.",
+        "note",
+        "No action needed: they were repeated for all contenders. Close other programs to repeat fewer.",
     ),
     "VerdictOfRepeatedRounds": (
-        "warning", "The verdict rests on which rounds were repeated. Measure again while nothing else runs (--fresh).",
+        "warning",
+        "The verdict rests on which rounds were repeated. Measure again while nothing else runs (--fresh).",
     ),
     "LostNodes": ("note", "No action needed. A round is repeated as a whole on another node."),
     "LeftOutNodes": ("note", "The nodes that measured are equal. Measure the others in a run of their own."),
     "DamagedFile": (
-        "warning", "The rest of the run was used. To measure again what is missing: steelyard run --resume RUN.",
+        "warning",
+        "The rest of the run was used. To measure again what is missing: steelyard run --resume RUN.",
     ),
     "SharedMachine": (
-        "warning", "Measure again without --no-guard: the run then waits until the machine is free.",
+        "warning",
+        "Measure again without --no-guard: the run then waits until the machine is free.",
     ),
     "NoisyMachine": ("warning", "Measure on a quieter machine to resolve smaller differences."),
     "FasterThanPossible": (
-        "error", "The result is invalid: a synchronisation is missing, or part of the work was skipped.",
+        "error",
+        "The result is invalid: a synchronisation is missing, or part of the work was skipped.",
     ),
     "FewerMultiplications": (
-        "warning", "The result is used. A trace of the kernels shows which algorithm computed the convolutions.",
+        "warning",
+        "The result is used. A trace of the kernels shows which algorithm computed the convolutions.",
     ),
     "Failed": ("warning", "The run continued with the other contenders."),
     "NotCertified": (
@@ -72,14 +81,18 @@ KINDS = {
     ),
     "NoSteadyState": ("note", "No action needed. More rounds reduce the effect; its times are on the page."),
     "NotScored": (
-        "warning", "The times count. Let `predictions` in network.py fit `metric` in spec.toml, or write metric = \"none\".",
+        "warning",
+        'The times count. Let `predictions` in network.py fit `metric` in spec.toml, or write metric = "none".',
     ),
     "CompiledWhileCounted": ("warning", "The time includes compilation. Check the times on the page."),
     "LeftProcesses": (
         "warning",
         "The implementation must end what it starts: until its process ended, these may have computed beside it.",
     ),
-    "CoresShared": ("warning", "Its times show how cores are shared. Choose fewer parts, or a machine with more cores."),
+    "CoresShared": (
+        "warning",
+        "Its times show how cores are shared. Choose fewer parts, or a machine with more cores.",
+    ),
     "MemorisedBatch": (
         "warning",
         "Its ratios say little of other batches. Measure a larger batch (--batch), or data instead of synthetic batches.",
@@ -88,18 +101,24 @@ KINDS = {
         "warning",
         "Verdicts between the two sides may compare unlike trainings. A further framework shows which side trains otherwise.",
     ),
-    "Unsteady": ("note", "It stands beside the mean, too. No action needed; on an idle machine steps are often steadier."),
+    "Unsteady": (
+        "note",
+        "It stands beside the mean, too. No action needed; on an idle machine steps are often steadier.",
+    ),
     "MemoryOfLibraries": ("note", "Compare peak memory with a larger batch or preset."),
     "InputBound": (
-        "note", "See the table of the cached batch for the framework alone, or use more loader workers (--loader-workers).",
+        "note",
+        "See the table of the cached batch for the framework alone, or use more loader workers (--loader-workers).",
     ),
-}  # fmt: skip
+}
 
 
 def find(
-    comparisons: tuple[Comparison, ...], disturbances: tuple[dict[str, Any], ...], source: Source,
+    comparisons: tuple[Comparison, ...],
+    disturbances: tuple[dict[str, Any], ...],
+    source: Source,
     damaged: Iterable[str] = (),
-) -> tuple[ResultWarning, ...]:  # fmt: skip
+) -> tuple[ResultWarning, ...]:
     """Return all warnings about a run, the most severe first. `damaged`: one sentence for every part that is left out."""
     found = [_warning("DamagedFile", RUN, sentence) for sentence in damaged]
     found += _disturbed(disturbances)

@@ -103,15 +103,19 @@ def as_dict(comparison: Comparison, case_name: Callable[[Contender], str]) -> di
     """Return the profiles of a comparison as plain values; times in nanoseconds by class."""
     known = where_time_goes(comparison)
     return {
-        "group": comparison.group, "title": comparison.title, "sentences": known.sentences if known else [],
+        "group": comparison.group,
+        "title": comparison.title,
+        "sentences": known.sentences if known else [],
         "contenders": [
             {
-                "case": case_name(each), "title": each.title,
-                "profile": asdict(each.profile.breakdown) if each.profile else None, "not_profiled": each.not_profiled,
+                "case": case_name(each),
+                "title": each.title,
+                "profile": asdict(each.profile.breakdown) if each.profile else None,
+                "not_profiled": each.not_profiled,
             }
             for each in comparison.contenders
         ],
-    }  # fmt: skip
+    }
 
 
 def difference(first: Profiled, second: Profiled, task: str) -> str:

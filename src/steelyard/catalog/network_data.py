@@ -48,8 +48,9 @@ def from_text(text: str, drawing: Callable[[str], Callable[..., Any]]) -> Networ
             parameters=tuple(Parameter(**_fields(Parameter, each, "a parameter")) for each in raw["parameters"]),
             inputs=tuple(_input(each) for each in raw["inputs"]),
             adversarial=replace(adversarial, draw=functions.pop("adversarial.draw", None)),
-            **_fields(Network, raw, "the network"), **functions,
-        )  # fmt: skip
+            **_fields(Network, raw, "the network"),
+            **functions,
+        )
     except (KeyError, TypeError) as error:
         message = f"it is incomplete ({type(error).__name__}: {error})"
         raise ValueError(message) from None

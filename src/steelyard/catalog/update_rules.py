@@ -23,9 +23,14 @@ RATE = Range(above=0)
 MEMORY = Range(0, below=1)
 # Of an update rule's constants. They are not in the worker's `Optimizer`, because a change of its file renews all certificates.
 RANGES = {
-    "learning_rate": RATE, "momentum": MEMORY, "beta1": MEMORY, "beta2": MEMORY, "epsilon": Range(0),
-    "weight_decay": Range(0), "clip": Range(0),
-}  # fmt: skip
+    "learning_rate": RATE,
+    "momentum": MEMORY,
+    "beta1": MEMORY,
+    "beta2": MEMORY,
+    "epsilon": Range(0),
+    "weight_decay": Range(0),
+    "clip": Range(0),
+}
 # The constants that some update rules use and others do not. A rule of a framework of one's own may use all of them.
 MOMENTS = ("beta1", "beta2", "epsilon")
 CONSTANTS = {"sgd": ("momentum", "nesterov"), "adam": MOMENTS, "adamw": MOMENTS, "lamb": MOMENTS}

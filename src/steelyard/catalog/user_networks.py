@@ -115,9 +115,13 @@ def _run(path: Path, place: Path, log: BoundedLog) -> str:
     code = CODE.format(sys.path, describing_process.__name__, str(place))
     try:
         process = subprocess.Popen(
-            [sys.executable, "-c", code], stdin=subprocess.DEVNULL, stdout=log.fileno(), stderr=subprocess.STDOUT,
-            env=os.environ | {left_behind.VARIABLE: str(place)}, start_new_session=True,
-        )  # fmt: skip
+            [sys.executable, "-c", code],
+            stdin=subprocess.DEVNULL,
+            stdout=log.fileno(),
+            stderr=subprocess.STDOUT,
+            env=os.environ | {left_behind.VARIABLE: str(place)},
+            start_new_session=True,
+        )
     except OSError as error:
         return f"the interpreter {sys.executable}, which describes it, could not be started ({error.strerror})"
     started = left_behind.origin(process.pid, str(place), "")

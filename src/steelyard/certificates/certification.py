@@ -143,9 +143,14 @@ def _is_available(session: Session, case: Case) -> bool:
 
 
 def _certify_group(
-    session: Session, group: Group, installed: list[Installation], renewed: set[str] | None, scope: Scope,
-    gate: Gate, disk: Disk,
-) -> dict[str, dict[str, Any]]:  # fmt: skip
+    session: Session,
+    group: Group,
+    installed: list[Installation],
+    renewed: set[str] | None,
+    scope: Scope,
+    gate: Gate,
+    disk: Disk,
+) -> dict[str, dict[str, Any]]:
     """Certify the cases of one group and delete its dumps; an aborted run gets no certificates.
 
     `renewed`: keys of the references and certificates that this command has computed; None where all cached results are used.
@@ -265,16 +270,21 @@ def _plan(
 
 def _rule(
     session: Session, variant: Variant, network: Network, declared: Mapping[str, str], folder: Path
-) -> RulePlan | None:  # fmt: skip
+) -> RulePlan | None:
     """Return the check of the update rule of a training by itself; None where there is none."""
     case, inputs = variant.case, session.inputs_of(variant.case)
     if case.task != TRAINING:
         return None
     own = _installation(session, case.environment, case.settings.mode)
     return rule_plan.plan_rule(
-        jobs.certifying(session.plan, variant, inputs, folder), network, case.environment,
-        (own.version, dict(own.packages), own.contents), declared, inputs.steps_per_epoch, folder,
-    )  # fmt: skip
+        jobs.certifying(session.plan, variant, inputs, folder),
+        network,
+        case.environment,
+        (own.version, dict(own.packages), own.contents),
+        declared,
+        inputs.steps_per_epoch,
+        folder,
+    )
 
 
 def _exporter(session: Session, case: Case) -> Installation | None:
@@ -327,9 +337,12 @@ def _arbitrated(session: Session, group: Group, plans: Mapping[str, Certificatio
 
 
 def _decided(
-    session: Session, group: Group, plans: Mapping[str, CertificationPlan], renewed: set[str] | None,
+    session: Session,
+    group: Group,
+    plans: Mapping[str, CertificationPlan],
+    renewed: set[str] | None,
     processes: Processes,
-) -> dict[str, CertificationPlan]:  # fmt: skip
+) -> dict[str, CertificationPlan]:
     """Let a third framework compute where two references disagree; if it fails, the plan stays as it is."""
     arbitrated = _arbitrated(session, group, plans)
     changed = {key: plan for key, plan in arbitrated.items() if plan is not plans[key]}

@@ -29,9 +29,14 @@ LEAST_RATIO, LEAST_RATIO_OF_ONE, RATIO_REST = 0.005, 0.5, 0.1
 
 
 def compare(
-    network: Network, reference: Tensors, scales: Mapping[str, Scale], candidate: Tensors, limits: Method,
-    agreement: float | None = None, allowances: Mapping[str, float] | None = None,
-) -> Judgement:  # fmt: skip
+    network: Network,
+    reference: Tensors,
+    scales: Mapping[str, Scale],
+    candidate: Tensors,
+    limits: Method,
+    agreement: float | None = None,
+    allowances: Mapping[str, float] | None = None,
+) -> Judgement:
     """Compare every tensor of a candidate with the reference; names and shapes first.
 
     `allowances`: relative errors that are allowed in addition to rounding, by tensor (see `escalation`). In float64, what follows

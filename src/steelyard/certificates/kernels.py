@@ -21,14 +21,26 @@ COUNTS = "kernels.json"
 # Primitive of oneDNN -> what it computes.
 PRODUCT, CONVOLUTION, RECURRENT = "matrix products", "convolutions", "recurrent layers"
 KINDS = {
-    "matmul": PRODUCT, "inner_product": PRODUCT, "gemm_api": PRODUCT, "gemm": PRODUCT, "brgemm": PRODUCT,
-    "convolution": CONVOLUTION, "deconvolution": CONVOLUTION, "rnn": RECURRENT,
-}  # fmt: skip
+    "matmul": PRODUCT,
+    "inner_product": PRODUCT,
+    "gemm_api": PRODUCT,
+    "gemm": PRODUCT,
+    "brgemm": PRODUCT,
+    "convolution": CONVOLUTION,
+    "deconvolution": CONVOLUTION,
+    "rnn": RECURRENT,
+}
 # Type or allowed precision in the log -> its name.
 NAMES = {
-    "bf16": "bfloat16", "f16": "float16", "tf32": "TF32", "f8_e5m2": "float8", "f8_e4m3": "float8", "s8": "int8",
-    "u8": "int8", "any": "any precision",
-}  # fmt: skip
+    "bf16": "bfloat16",
+    "f16": "float16",
+    "tf32": "TF32",
+    "f8_e5m2": "float8",
+    "f8_e4m3": "float8",
+    "s8": "int8",
+    "u8": "int8",
+    "any": "any precision",
+}
 FULL = "float32"
 # A memory descriptor begins with its name and its type: `src:f32:a:blocked:...` since oneDNN 3, `src_f32::blocked:...` before.
 TYPE = re.compile(r"(?:^| )[a-z_]+?[:_](bf16|f16|tf32|f8_e5m2|f8_e4m3|s8|u8|f64)(?=:)")

@@ -170,11 +170,18 @@ def plan_certification(candidate: Candidate, references: Sequence[Installation],
     by_rule = replace(job, case=replace(job.case, optimizer=rule))
     reference_key = _reference_key(candidate, references, reference_tasks, by_rule, limits.noise)
     key = digest(
-        reference_key, asdict(limits), implementation_hash(job), asdict(job.case.settings), asdict(job.case.optimizer),
-        candidate.installation.version, dict(candidate.installation.packages),
-        candidate.installation.contents, *_exported_by(candidate), without_hosts(job.case.strategy),
+        reference_key,
+        asdict(limits),
+        implementation_hash(job),
+        asdict(job.case.settings),
+        asdict(job.case.optimizer),
+        candidate.installation.version,
+        dict(candidate.installation.packages),
+        candidate.installation.contents,
+        *_exported_by(candidate),
+        without_hosts(job.case.strategy),
         *([candidate.rule.key] if candidate.rule else []),
-    )  # fmt: skip
+    )
     small_tasks = _small_tasks(candidate, first, task)
     return CertificationPlan(
         candidate=candidate,
@@ -274,9 +281,13 @@ def _reference_key(
 
 
 def _reference_task(
-    candidate: Candidate, reference: Installation, rule: Optimizer, folder: Path, perturbations: tuple[int, ...],
+    candidate: Candidate,
+    reference: Installation,
+    rule: Optimizer,
+    folder: Path,
+    perturbations: tuple[int, ...],
     noise: float,
-) -> Task:  # fmt: skip
+) -> Task:
     known = frameworks.framework(reference.framework)
     # References run side by side, one thread each. At full size they run one after the other.
     threads = candidate.job.case.settings.threads if candidate.scope.sample else 1
@@ -295,9 +306,14 @@ def _reference_task(
         strategy=SINGLE,
     )
     job = replace(
-        candidate.job, kind=CERTIFY, case=case, spread=None, folder=str(folder / reference.framework), variables=variables,
+        candidate.job,
+        kind=CERTIFY,
+        case=case,
+        spread=None,
+        folder=str(folder / reference.framework),
+        variables=variables,
         certify=_certify(candidate, perturbations, noise),
-    )  # fmt: skip
+    )
     return Task(reference.environment, job, is_reference=True)
 
 

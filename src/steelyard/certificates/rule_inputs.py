@@ -82,7 +82,7 @@ def _scales(shape: tuple[int, ...], generator: np.random.Generator) -> Array:
 
 def _step(
     step: int, scales: dict[str, Array], late: dict[str, Array], clip: float, generator: np.random.Generator
-) -> dict[str, Array]:  # fmt: skip
+) -> dict[str, Array]:
     factor = 10 ** generator.uniform(-0.5, 0.5) * (LOUD_FACTOR if step in LOUD else 1.0)
     found = {}
     for name, scale in scales.items():

@@ -49,7 +49,7 @@ class RuleJudgement:
 
 def judge_rule(
     rule: Optimizer, weights: Tensors, given: Tensors, rates: Array | None, found: Tensors, unit: float
-) -> RuleJudgement:  # fmt: skip
+) -> RuleJudgement:
     """Return the judgement of what `steelyard_worker.rules.dump` has saved.
 
     `rule`: in the form that is declared, as a reference computes it. `weights`: of the start; `given`: the inputs of all steps;
@@ -116,7 +116,7 @@ def _errors(saved: Array, expected: Rounded, start: Array) -> tuple[float, float
 
 def _first(
     part: str, compared: Sequence[tuple[int, str, float, float]], gradients: Sequence[Tensors], clip: float
-) -> list[Difference]:  # fmt: skip
+) -> list[Difference]:
     """Return the first step that differs, with its tensor that differs most; empty where none does."""
     beyond = [each for each in compared if each[2] > 1]
     if not beyond:

@@ -53,9 +53,14 @@ def obstacle(framework: str, precision: str) -> str:
 
 
 def plan_rule(
-    job: Job, described: Network, environment: str, computing: Sequence[object], declared: Mapping[str, str],
-    steps_per_epoch: int, folder: Path,
-) -> RulePlan | None:  # fmt: skip
+    job: Job,
+    described: Network,
+    environment: str,
+    computing: Sequence[object],
+    declared: Mapping[str, str],
+    steps_per_epoch: int,
+    folder: Path,
+) -> RulePlan | None:
     """Return the check of the rule of a certify job; None: the framework has no such network (see `obstacle`).
 
     `described`: the network of the job, whose kinds of tensors are under weight decay or not. `computing`: what identifies the
@@ -71,17 +76,34 @@ def plan_rule(
     checked = Job(
         kind=RULE,
         case=Case(
-            workload=NAME, preset="", sizes={"batch": 1}, specification="", data={}, optimizer=rule,
-            framework=case.framework, settings=settings, version=case.version,
+            workload=NAME,
+            preset="",
+            sizes={"batch": 1},
+            specification="",
+            data={},
+            optimizer=rule,
+            framework=case.framework,
+            settings=settings,
+            version=case.version,
         ),
-        workload_folder=str(FOLDER), weights=str(weights), data=Data(str(inputs)), folder="",
-        rates=rates.write_certificate(rule, rules.STEPS, steps_per_epoch), variables=job.variables,
-    )  # fmt: skip
+        workload_folder=str(FOLDER),
+        weights=str(weights),
+        data=Data(str(inputs)),
+        folder="",
+        rates=rates.write_certificate(rule, rules.STEPS, steps_per_epoch),
+        variables=job.variables,
+    )
     folders = [Path(each) for each in (str(weights), str(inputs), checked.rates) if each]
     key = digest(
-        VERSION, implementation_hash(checked), asdict(settings), asdict(rule), dict(declared), list(computing),
-        checked.variables, *map(tensors.identity, folders),
-    )  # fmt: skip
+        VERSION,
+        implementation_hash(checked),
+        asdict(settings),
+        asdict(rule),
+        dict(declared),
+        list(computing),
+        checked.variables,
+        *map(tensors.identity, folders),
+    )
     return RulePlan(environment, replace(checked, folder=str(folder / f"rule-{key[:20]}")), declared, key)
 
 

@@ -13,9 +13,17 @@ from steelyard_worker.protocol import Job
 
 # Files of the worker that do not affect any certified number: they measure time, check adapters, or start the process.
 NOT_COMPUTING = {
-    "__init__.py", "__main__.py", "contract.py", "end_check.py", "evaluation.py", "inference.py", "measure.py", "placed.py",
-    "steady.py", "timing.py",
-}  # fmt: skip
+    "__init__.py",
+    "__main__.py",
+    "contract.py",
+    "end_check.py",
+    "evaluation.py",
+    "inference.py",
+    "measure.py",
+    "placed.py",
+    "steady.py",
+    "timing.py",
+}
 # Not part of a workload's implementation: what a specification decides is in the key as resolved values.
 SPECIFICATION = "spec.toml"
 

@@ -56,12 +56,19 @@ def rows(workloads: Iterable[Workload]) -> list[Row]:
     certified = _certified({each.name: each for each in workloads})
     return [
         Row(
-            known.name, known.title, name, spread.kind, spread.help, spread.unsupported, spread.workloads,
-            spread.does.otherwise, certified.get((known.name, name), {}),
+            known.name,
+            known.title,
+            name,
+            spread.kind,
+            spread.help,
+            spread.unsupported,
+            spread.workloads,
+            spread.does.otherwise,
+            certified.get((known.name, name), {}),
         )
         for known in frameworks.contenders().values()
         for name, spread in known.strategies.items()
-    ]  # fmt: skip
+    ]
 
 
 def missing() -> list[Missing]:

@@ -134,9 +134,13 @@ def _in_an_extra_step(place: Place, prefix: str) -> Place:
     label = "the loss" if place.kind == "later loss" else place.label.removesuffix(" of batch 1")
     first, heading, where = _EXTRA_STEPS[prefix]
     return replace(
-        place, stage=first + place.stage, pool=pool, heading=heading, label=f"{label} {where}",
+        place,
+        stage=first + place.stage,
+        pool=pool,
+        heading=heading,
+        label=f"{label} {where}",
         kind=place.kind if loaded else kind,
-    )  # fmt: skip
+    )
 
 
 def _state(step: int, name: str, ranks: Mapping[str, int], statistics: set[str]) -> Place:

@@ -34,17 +34,25 @@ SIGN_OF_LIFE = "where there is none for 30 s, one says that the command goes on"
 RUNS = _value("--runs", "DIR", "folder that holds the runs")
 PLAIN = _flag("--plain", f"print plain lines instead of the live view; {SIGN_OF_LIFE}")
 WAIT = [
-    _value("--wait", "MINUTES", "wait no longer than this for other commands on this machine (default: until it is free)",
-           type=values.wait_minutes, dest="wait_minutes"),
+    _value(
+        "--wait",
+        "MINUTES",
+        "wait no longer than this for other commands on this machine (default: until it is free)",
+        type=values.wait_minutes,
+        dest="wait_minutes",
+    ),
     _flag("--no-wait", "end at once with one sentence if another command uses this machine"),
-]  # fmt: skip
+]
 FRAMEWORKS = _several(
     "--frameworks", "DIR", "folder with frameworks of your own", type=values.folder, dest="framework_folders"
 )
 INTERPRETERS = _several(
-    "--env", "NAME=PYTHON", "use your own Python interpreter, in which the framework is installed; may be repeated",
-    type=values.interpreter, dest="external",
-)  # fmt: skip
+    "--env",
+    "NAME=PYTHON",
+    "use your own Python interpreter, in which the framework is installed; may be repeated",
+    type=values.interpreter,
+    dest="external",
+)
 FOLDERS = [
     _several("--workloads", "DIR", "folder with workloads of your own", type=values.folder, dest="workload_folders"),
     FRAMEWORKS,
@@ -53,243 +61,495 @@ FOLDERS = [
 ALLOWING = "to allow what the record of a run from somebody else would execute"
 SELECTION = [
     _value("study", "STUDY", "a predefined comparison (default first-look), or a .toml file of your own", nargs="?"),
-    _value("--size", "NAME", "size of the study: P as published, C for two cores, Q quick (default: the largest that fits)"),
-    _several("-w --workload", "NAME[:PRESET]", "network, and its size; may be repeated (default: the study's)",
-             dest="workloads"),
-    _several("-f --framework", "NAME[@VERSION]", "framework to compare; may be repeated (default: the study's)",
-             dest="frameworks"),
+    _value(
+        "--size", "NAME", "size of the study: P as published, C for two cores, Q quick (default: the largest that fits)"
+    ),
+    _several(
+        "-w --workload",
+        "NAME[:PRESET]",
+        "network, and its size; may be repeated (default: the study's)",
+        dest="workloads",
+    ),
+    _several(
+        "-f --framework",
+        "NAME[@VERSION]",
+        "framework to compare; may be repeated (default: the study's)",
+        dest="frameworks",
+    ),
     _several("--mode", "FRAMEWORK=MODE[,MODE]", "execution modes of a framework; may be repeated", dest="modes"),
-    _several("--knob", "[FRAMEWORK.]KNOB=VALUE[,VALUE]",
-             "a setting that changes the speed but not the results; may be repeated", dest="knobs"),
+    _several(
+        "--knob",
+        "[FRAMEWORK.]KNOB=VALUE[,VALUE]",
+        "a setting that changes the speed but not the results; may be repeated",
+        dest="knobs",
+    ),
     INTERPRETERS,
-    _several("--set", "SIZE=VALUE[,VALUE]", "another value of a size that the preset names; may be repeated", dest="set"),
-    _value("--task", "NAME[,NAME]", "train (training, default), or compute the forward pass only (inference)",
-           type=values.texts, dest="tasks"),
-    _value("--optimizer", "NAME[,NAME]", "another optimizer of the workload (default: the preset's)", type=values.texts,
-           dest="optimizers"),
-    _value("--optimizer-implementation", None,
-           "the framework's own optimizer (native, default), or the canonical formula written out (reference)",
-           choices=("native", "reference")),
-    _several("--strategy", "NAME:PARTS[@WHERE]", "spread the training over devices or processes, such as processes:2, or "
-             "single:1 to compare with; @1gbit puts ranks on two hosts with such a link, @2nodes on nodes of a cluster; may be "
-             "repeated; see steelyard list strategies", dest="strategies"),
+    _several(
+        "--set", "SIZE=VALUE[,VALUE]", "another value of a size that the preset names; may be repeated", dest="set"
+    ),
+    _value(
+        "--task",
+        "NAME[,NAME]",
+        "train (training, default), or compute the forward pass only (inference)",
+        type=values.texts,
+        dest="tasks",
+    ),
+    _value(
+        "--optimizer",
+        "NAME[,NAME]",
+        "another optimizer of the workload (default: the preset's)",
+        type=values.texts,
+        dest="optimizers",
+    ),
+    _value(
+        "--optimizer-implementation",
+        None,
+        "the framework's own optimizer (native, default), or the canonical formula written out (reference)",
+        choices=("native", "reference"),
+    ),
+    _several(
+        "--strategy",
+        "NAME:PARTS[@WHERE]",
+        "spread the training over devices or processes, such as processes:2, or "
+        "single:1 to compare with; @1gbit puts ranks on two hosts with such a link, @2nodes on nodes of a cluster; may be "
+        "repeated; see steelyard list strategies",
+        dest="strategies",
+    ),
     _value("--device", "NAME", "cpu (default), cuda or ascend"),
     _value("--precision", "NAME[,NAME]", "float32 (default) or float64", type=values.texts, dest="precisions"),
-    _value("--threads", "N[,N]", "threads per framework, or 'default' for each framework's own default (default: one per core)",
-           type=values.threads),
+    _value(
+        "--threads",
+        "N[,N]",
+        "threads per framework, or 'default' for each framework's own default (default: one per core)",
+        type=values.threads,
+    ),
     _flag("--deterministic", "use only deterministic algorithms"),
-    _value("--batch", "N[,N]", "samples per step or forward pass (default: the preset's)", type=values.batches, dest="batches"),
+    _value(
+        "--batch",
+        "N[,N]",
+        "samples per step or forward pass (default: the preset's)",
+        type=values.batches,
+        dest="batches",
+    ),
     _flag("--synthetic", "use random batches even if the preset has a data set"),
-    _value("--data", "DIR", "folder with data sets in their official layouts; see steelyard list data", type=values.folder),
+    _value(
+        "--data", "DIR", "folder with data sets in their official layouts; see steelyard list data", type=values.folder
+    ),
     *FOLDERS,
-    _value("--train-limit", "N[,N]", "training samples of the data set that are used (default: all)", type=values.samples,
-           dest="train_limits"),
-    _value("--memory-limit", "SIZE[,SIZE]", "main memory that each measuring process may use, such as 4GB (default: no limit)",
-           type=values.texts, dest="memory_limits"),
-    _value("--seed", "N[,N]", "seeds for weights, data order and round order (default 1)", type=values.seeds, dest="seeds"),
-]  # fmt: skip
+    _value(
+        "--train-limit",
+        "N[,N]",
+        "training samples of the data set that are used (default: all)",
+        type=values.samples,
+        dest="train_limits",
+    ),
+    _value(
+        "--memory-limit",
+        "SIZE[,SIZE]",
+        "main memory that each measuring process may use, such as 4GB (default: no limit)",
+        type=values.texts,
+        dest="memory_limits",
+    ),
+    _value(
+        "--seed", "N[,N]", "seeds for weights, data order and round order (default 1)", type=values.seeds, dest="seeds"
+    ),
+]
 MEASURING = [
-    _value("--protocol", "NAME",
-           "sequential, fixed:10+200, second-epoch, epochs:20, total:20 or another (default: the study's, usually sequential)"),
-    _value("--threshold", "VALUE[,VALUE]",
-           "values of the test metric: show when trainings of whole epochs reach them", type=values.thresholds,
-           dest="thresholds"),
+    _value(
+        "--protocol",
+        "NAME",
+        "sequential, fixed:10+200, second-epoch, epochs:20, total:20 or another (default: the study's, usually sequential)",
+    ),
+    _value(
+        "--threshold",
+        "VALUE[,VALUE]",
+        "values of the test metric: show when trainings of whole epochs reach them",
+        type=values.thresholds,
+        dest="thresholds",
+    ),
     _value("--rounds", "N or LOW-HIGH", "number of rounds: processes per framework (default: the protocol's)"),
-    _value("--minutes", "N", "start no new round after this time; 0 means no limit (default: the study's limit)",
-           type=values.minutes),
-    _value("--profiles", "N",
-           "after the rounds, profile N processes of each contender: where does its time go? (default: the study's)",
-           type=values.profiles),
-    _value("--delta", "SHARE", "treat smaller relative differences as equal (default 0.02, which is 2 %%)", type=values.delta),
-    _value("--loader-workers", "N[,N]", "processes of each framework's own data loader (default 0)",
-           type=values.loader_workers),
+    _value(
+        "--minutes",
+        "N",
+        "start no new round after this time; 0 means no limit (default: the study's limit)",
+        type=values.minutes,
+    ),
+    _value(
+        "--profiles",
+        "N",
+        "after the rounds, profile N processes of each contender: where does its time go? (default: the study's)",
+        type=values.profiles,
+    ),
+    _value(
+        "--delta",
+        "SHARE",
+        "treat smaller relative differences as equal (default 0.02, which is 2 %%)",
+        type=values.delta,
+    ),
+    _value(
+        "--loader-workers",
+        "N[,N]",
+        "processes of each framework's own data loader (default 0)",
+        type=values.loader_workers,
+    ),
     _flag("--fresh", "measure every cell of a study anew, even if an earlier run has measured it in the same way"),
-    _flag("--no-certify", "measure without certificates; results are marked and get no verdict", "store_false", dest="certify"),
+    _flag(
+        "--no-certify",
+        "measure without certificates; results are marked and get no verdict",
+        "store_false",
+        dest="certify",
+    ),
     _flag("--no-guard", "do not repeat rounds during which the machine was disturbed", "store_false", dest="guard"),
-    _value("--silence", "SECONDS", "stop a worker that writes no event for this long (default 600)", type=values.silence,
-           dest="silence_s"),
-]  # fmt: skip
+    _value(
+        "--silence",
+        "SECONDS",
+        "stop a worker that writes no event for this long (default 600)",
+        type=values.silence,
+        dest="silence_s",
+    ),
+]
 
 # Command -> {title of a group in the help text, or "": its arguments}.
 GROUPS: dict[str, dict[str, list[Argument]]] = {
-    "run": {"what to compare": SELECTION, "how to measure": MEASURING, "what to do": [
-        _flag("--dry-run", "only check what can be checked, and print the plan with a time estimate"),
-        _flag("--if-changed", "measure only if a version, a file, the machine or the method of measuring has changed since the "
-              "last complete run of the same plan here; for nightly jobs"),
-        _value("--on", "PLACE", "where to measure: local (default), ray (the Ray cluster on this machine or in RAY_ADDRESS), or "
-               "ray://HOST:PORT; see steelyard nodes", type=values.place, default="local"),
-        _value("--nodes", "fingerprint=HEX", "which nodes of a cluster measure (default: the kind that most nodes are of)",
-               type=values.fingerprint),
-        _value("--resume", "RUN", "continue an interrupted run: its name, or 'latest', the last one with a finished process"),
-        *WAIT,
-        RUNS,
-        _value("--store", "URL", "afterwards, bring this shared store up to date with the folder of runs: "
-               "postgresql://HOST/DATABASE"),
-        _flag("--json", "print the result as JSON"),
-        PLAIN,
-    ]},
-    "certify": {"what to compare": SELECTION, "": [
-        _flag("--all", "certify the small presets of every workload"),
-        _flag("--full", "certify the published presets: one step of a small synthetic batch, 131,072 elements of each large "
-              "tensor; slow"),
-        _flag("--fresh", "ignore stored certificates and references"),
-        *WAIT,
-        RUNS,
-        _value("--silence", "SECONDS", "stop a worker that writes no event for this long (default 600, with --full 3600)",
-               type=values.silence, dest="silence_s"),
-        _flag("--json", "print the certificates as JSON"),
-        PLAIN,
-    ]},
-    "nodes": {"": [
-        _value("--on", "PLACE", "local: this machine alone; ray: the cluster on this machine or in RAY_ADDRESS; ray://HOST:PORT "
-               "(default ray)", type=values.place, default="ray"),
-        _flag("--json", "print the nodes as JSON"),
-    ]},
-    "slurm-script": {"": [
-        _value("study", "ARGUMENT", "what to measure: the arguments of `steelyard run`, after `--`", nargs="*"),
-        _value("--nodes", "N", "nodes to ask for (default 2)", type=values.node_count, default=2),
-        _value("--minutes", "N", "time to ask for (default 60)", type=values.minutes, default=60.0),
-        _value("--runs", "DIR", "folder for the record, on a disk that all nodes share (default steelyard-runs)",
-               default="steelyard-runs"),
-        _flag("--json", "print the script and what it asks for as JSON"),
-    ]},
-    "report": {"": [
-        _value("run", None, "name of a run (default: the latest)", nargs="?", default="latest"),
-        _value("--quantity", "NAME", f"what to rank by; other quantities than step time get a page of their own: {QUANTITIES}",
-               default="step time"),
-        RUNS,
-        _flag("--json", "print the result as JSON"),
-        _value("--output", "FILE", "write the page to this file instead of the run's folder", type=values.page),
-    ]},
-    "export": {"": [
-        _value("run", None, "name or folder of a run (default: the latest)", nargs="?", default="latest"),
-        _value("--format", "NAME", f"the format: {listed(FORMATS)}", choices=tuple(FORMATS), required=True),
-        _value("-o --output", "PATH", "write to this file or folder; texts are printed without it"),
-        _value("--quantity", "NAME", f"what verdict tables and plots rank by: {QUANTITIES}", default="step time"),
-        RUNS,
-        _flag("--json", "print the paths of the files as JSON"),
-    ]},
-    "bundle": {"": [
-        _value("run", None, "name or folder of a run (default: the latest)", nargs="?", default="latest"),
-        _value("-o --output", "FOLDER", "write to this folder, which must not exist (default: RUN-bundle in the current folder)"),
-        _several("--hide", "WORD", "hide this word as well, such as the name of another machine; may be repeated", default=[]),
-        RUNS,
-        _flag("--json", "print the folder and its files as JSON"),
-    ]},
-    "cite": {"": [
-        _value("run", None, "name or folder of a run (default: the latest)", nargs="?", default="latest"),
-        RUNS,
-        _flag("--json", "print the fields of the entry as JSON"),
-    ]},
-    "advise": {"": [
-        _several("--for", "GOAL[=WEIGHT]", "what matters to you, and how much (default 1); may be repeated", type=values.goal,
-                 dest="goals"),
-        _value("--steps", "N", "steps of a short job (default 100)", type=values.steps, default=0),
-        _value("--epochs", "N", "the same as a number of epochs", type=values.epochs, default=0),
-        _value("--threshold", "VALUE[,VALUE]", "values of the test metric that a training must reach (default: those of the run)",
-               type=values.thresholds, dest="thresholds", default=()),
-        _flag("--any", "choose among retired frameworks, too (default: only those that are still maintained)"),
-        _value("--run", None, "the run to choose from (default: the latest)", default="latest"),
-        RUNS,
-        _flag("--json", "print the answers as JSON"),
-    ], "to search settings": [
-        _value("--tune", "NAME[@VERSION]", "search the settings of this framework, as in the run"),
-        _value("-w --workload", "NAME", "for which group or workload of the run, if it has several"),
-        _several("--mode", "MODE[,MODE]", "modes to try (default: all, and the knobs that matter to the network)",
-                 dest="modes"),
-        _several("--knob", "KNOB=VALUE[,VALUE]", "a knob and its values to try; may be repeated", dest="knobs"),
-        _value("--minutes", "N", "time limit of search and rounds (default 15); certificates come on top", type=values.minutes),
-        *WAIT,
-        PLAIN,
-    ], f"with --tune, {ALLOWING}": [*FOLDERS, INTERPRETERS]},
-    "explain": {"": [
-        _value("results", "RESULT", "results of the run, by framework or in full (default: all)", nargs="*"),
-        _value("--run", None, "the run to explain (default: the latest)", default="latest"),
-        RUNS,
-        _value("--profiles", "N",
-               "profile N processes of each contender; values of several have intervals (default: the run's, at least 1)",
-               type=values.taken_profiles),
-        _flag("--fresh", "take profiles again that exist already"),
-        *WAIT,
-        _flag("--json", "print the breakdowns as JSON"),
-        PLAIN,
-    ], ALLOWING: [*FOLDERS, INTERPRETERS]},
-    "compare": {"": [
-        _value("a", "A", "a result of a run, or a run"),
-        _value("b", "B", "the result or the run to compare it with"),
-        _value("more", "RUN", "further runs, to be shown side by side", nargs="*"),
-        _value("--quantity", "NAME", f"what to compare: {QUANTITIES}", default="step time"),
-        _flag("--anyway", "show two runs even if they are not comparable; there is no verdict where they differ"),
-        _value("--run", None, "the run that holds both results (default: the latest)", default="latest"),
-        RUNS,
-        _flag("--json", "print the comparison as JSON"),
-        _value("--output", "FILE", "of runs side by side: write a page to this file as well", type=values.page),
-    ]},
-    "list": {"": [
-        _value("what", None, "what to list",
-               choices=("frameworks", "workloads", "presets", "studies", "strategies", "data", "runs")),
-        _value("name", "NAME", "with data: a data set, to show which files are read from a folder named with --data; with "
-               "presets: a workload, to show the sizes that --set takes", nargs="?", default=""),
-        *FOLDERS,
-        RUNS,
-        _flag("--json", "print the list as JSON"),
-    ]},
-    "new": {"": [
-        _value("what", None, "what to create", choices=("workload",)),
-        _value("name", "NAME", "name of the workload: letters, digits, '.', '_' and '-'"),
-        *FOLDERS,
-        _value("--into", "DIR", "parent folder (default: the current folder)", default="."),
-        _value("--like", "WORKLOAD", "copy this workload (of steelyard, of --workloads, or an example: gpt, vit) instead of "
-               "the small one of two layers", default=""),
-        _several("-f --framework", "NAME", "framework to write an implementation for; may be repeated (default: the two that are "
-                 "preferred as float64 references)", dest="frameworks"),
-        _flag("--json", "print the folder and the next commands as JSON"),
-    ]},
-    "env": {"": [
-        _value("action", None, "what to do", choices=("create", "list", "remove")),
-        _value("names", "NAME[@VERSION]", "frameworks (create: default all; remove: 'all' for all)", nargs="*"),
-        _value("--device", "NAME", "cpu (default), cuda or ascend", default="cpu"),
-        _flag("--json", "print the list as JSON"),
-        PLAIN,
-    ]},
-    "history": {"": [
-        _value("study", "STUDY", "the name of a study (default: all)", nargs="?", default=""),
-        _value("--fail-if-slower", "SHARE", "end with exit code 1 if a contender became slower by more, such as 5%%",
-               type=values.share),
-        _value("--since", "DAY", "leave out the runs before this day, such as 2026-11-01", type=values.day),
-        _value("--accept", "DAY", "take the level of this day as normal: nothing is compared with a level before it",
-               type=values.accepted_day),
-        RUNS,
-        _value("--store", "URL", "read a shared store instead of the folder of runs: postgresql://HOST/DATABASE"),
-        _flag("--json", "print the lines and their changes as JSON; no page is written"),
-        _value("--output", "FILE", "write the page to this file instead of the folder of runs", type=values.page),
-    ]},
-    "merge": {"": [
-        _value("sources", "FOLDER", "a folder of runs, the folder of one run, or a shared store: postgresql://HOST/DATABASE",
-               nargs="+"),
-        _value("--runs", "DIR", "folder of runs to merge into (default: the usual one)"),
-        _flag("--json", "print what became of the runs as JSON"),
-    ]},
-    "runs": {"": [
-        _value("action", None, "what to do", choices=("list", "remove")),
-        _value("names", "RUN", "names of the runs to remove, in full", nargs="*"),
-        RUNS,
-        _flag("--json", "print the list as JSON"),
-    ]},
-    "cache": {"": [
-        _value("action", None, "what to do: list (default) or prune", nargs="?", choices=("list", "prune"), default="list"),
-        RUNS,
-        _flag("--json", "print the list as JSON"),
-    ]},
-    "doctor": {"": [
-        _value("--adapter", "NAME", "check the adapter of this framework instead of the machine"),
-        _value("-w --workload", "NAME[:PRESET]", "check the adapter on this workload; by default on the smallest that it "
-               "implements", dest="workload"),
-        *FOLDERS,
-        _several("--env", "NAME=PYTHON", "interpreter of the framework", type=values.interpreter, dest="external"),
-        _flag("--json", "print the findings as JSON"),
-    ]},
-}  # fmt: skip
+    "run": {
+        "what to compare": SELECTION,
+        "how to measure": MEASURING,
+        "what to do": [
+            _flag("--dry-run", "only check what can be checked, and print the plan with a time estimate"),
+            _flag(
+                "--if-changed",
+                "measure only if a version, a file, the machine or the method of measuring has changed since the "
+                "last complete run of the same plan here; for nightly jobs",
+            ),
+            _value(
+                "--on",
+                "PLACE",
+                "where to measure: local (default), ray (the Ray cluster on this machine or in RAY_ADDRESS), or "
+                "ray://HOST:PORT; see steelyard nodes",
+                type=values.place,
+                default="local",
+            ),
+            _value(
+                "--nodes",
+                "fingerprint=HEX",
+                "which nodes of a cluster measure (default: the kind that most nodes are of)",
+                type=values.fingerprint,
+            ),
+            _value(
+                "--resume",
+                "RUN",
+                "continue an interrupted run: its name, or 'latest', the last one with a finished process",
+            ),
+            *WAIT,
+            RUNS,
+            _value(
+                "--store",
+                "URL",
+                "afterwards, bring this shared store up to date with the folder of runs: postgresql://HOST/DATABASE",
+            ),
+            _flag("--json", "print the result as JSON"),
+            PLAIN,
+        ],
+    },
+    "certify": {
+        "what to compare": SELECTION,
+        "": [
+            _flag("--all", "certify the small presets of every workload"),
+            _flag(
+                "--full",
+                "certify the published presets: one step of a small synthetic batch, 131,072 elements of each large "
+                "tensor; slow",
+            ),
+            _flag("--fresh", "ignore stored certificates and references"),
+            *WAIT,
+            RUNS,
+            _value(
+                "--silence",
+                "SECONDS",
+                "stop a worker that writes no event for this long (default 600, with --full 3600)",
+                type=values.silence,
+                dest="silence_s",
+            ),
+            _flag("--json", "print the certificates as JSON"),
+            PLAIN,
+        ],
+    },
+    "nodes": {
+        "": [
+            _value(
+                "--on",
+                "PLACE",
+                "local: this machine alone; ray: the cluster on this machine or in RAY_ADDRESS; ray://HOST:PORT "
+                "(default ray)",
+                type=values.place,
+                default="ray",
+            ),
+            _flag("--json", "print the nodes as JSON"),
+        ]
+    },
+    "slurm-script": {
+        "": [
+            _value("study", "ARGUMENT", "what to measure: the arguments of `steelyard run`, after `--`", nargs="*"),
+            _value("--nodes", "N", "nodes to ask for (default 2)", type=values.node_count, default=2),
+            _value("--minutes", "N", "time to ask for (default 60)", type=values.minutes, default=60.0),
+            _value(
+                "--runs",
+                "DIR",
+                "folder for the record, on a disk that all nodes share (default steelyard-runs)",
+                default="steelyard-runs",
+            ),
+            _flag("--json", "print the script and what it asks for as JSON"),
+        ]
+    },
+    "report": {
+        "": [
+            _value("run", None, "name of a run (default: the latest)", nargs="?", default="latest"),
+            _value(
+                "--quantity",
+                "NAME",
+                f"what to rank by; other quantities than step time get a page of their own: {QUANTITIES}",
+                default="step time",
+            ),
+            RUNS,
+            _flag("--json", "print the result as JSON"),
+            _value("--output", "FILE", "write the page to this file instead of the run's folder", type=values.page),
+        ]
+    },
+    "export": {
+        "": [
+            _value("run", None, "name or folder of a run (default: the latest)", nargs="?", default="latest"),
+            _value("--format", "NAME", f"the format: {listed(FORMATS)}", choices=tuple(FORMATS), required=True),
+            _value("-o --output", "PATH", "write to this file or folder; texts are printed without it"),
+            _value("--quantity", "NAME", f"what verdict tables and plots rank by: {QUANTITIES}", default="step time"),
+            RUNS,
+            _flag("--json", "print the paths of the files as JSON"),
+        ]
+    },
+    "bundle": {
+        "": [
+            _value("run", None, "name or folder of a run (default: the latest)", nargs="?", default="latest"),
+            _value(
+                "-o --output",
+                "FOLDER",
+                "write to this folder, which must not exist (default: RUN-bundle in the current folder)",
+            ),
+            _several(
+                "--hide",
+                "WORD",
+                "hide this word as well, such as the name of another machine; may be repeated",
+                default=[],
+            ),
+            RUNS,
+            _flag("--json", "print the folder and its files as JSON"),
+        ]
+    },
+    "cite": {
+        "": [
+            _value("run", None, "name or folder of a run (default: the latest)", nargs="?", default="latest"),
+            RUNS,
+            _flag("--json", "print the fields of the entry as JSON"),
+        ]
+    },
+    "advise": {
+        "": [
+            _several(
+                "--for",
+                "GOAL[=WEIGHT]",
+                "what matters to you, and how much (default 1); may be repeated",
+                type=values.goal,
+                dest="goals",
+            ),
+            _value("--steps", "N", "steps of a short job (default 100)", type=values.steps, default=0),
+            _value("--epochs", "N", "the same as a number of epochs", type=values.epochs, default=0),
+            _value(
+                "--threshold",
+                "VALUE[,VALUE]",
+                "values of the test metric that a training must reach (default: those of the run)",
+                type=values.thresholds,
+                dest="thresholds",
+                default=(),
+            ),
+            _flag("--any", "choose among retired frameworks, too (default: only those that are still maintained)"),
+            _value("--run", None, "the run to choose from (default: the latest)", default="latest"),
+            RUNS,
+            _flag("--json", "print the answers as JSON"),
+        ],
+        "to search settings": [
+            _value("--tune", "NAME[@VERSION]", "search the settings of this framework, as in the run"),
+            _value("-w --workload", "NAME", "for which group or workload of the run, if it has several"),
+            _several(
+                "--mode",
+                "MODE[,MODE]",
+                "modes to try (default: all, and the knobs that matter to the network)",
+                dest="modes",
+            ),
+            _several("--knob", "KNOB=VALUE[,VALUE]", "a knob and its values to try; may be repeated", dest="knobs"),
+            _value(
+                "--minutes",
+                "N",
+                "time limit of search and rounds (default 15); certificates come on top",
+                type=values.minutes,
+            ),
+            *WAIT,
+            PLAIN,
+        ],
+        f"with --tune, {ALLOWING}": [*FOLDERS, INTERPRETERS],
+    },
+    "explain": {
+        "": [
+            _value("results", "RESULT", "results of the run, by framework or in full (default: all)", nargs="*"),
+            _value("--run", None, "the run to explain (default: the latest)", default="latest"),
+            RUNS,
+            _value(
+                "--profiles",
+                "N",
+                "profile N processes of each contender; values of several have intervals (default: the run's, at least 1)",
+                type=values.taken_profiles,
+            ),
+            _flag("--fresh", "take profiles again that exist already"),
+            *WAIT,
+            _flag("--json", "print the breakdowns as JSON"),
+            PLAIN,
+        ],
+        ALLOWING: [*FOLDERS, INTERPRETERS],
+    },
+    "compare": {
+        "": [
+            _value("a", "A", "a result of a run, or a run"),
+            _value("b", "B", "the result or the run to compare it with"),
+            _value("more", "RUN", "further runs, to be shown side by side", nargs="*"),
+            _value("--quantity", "NAME", f"what to compare: {QUANTITIES}", default="step time"),
+            _flag("--anyway", "show two runs even if they are not comparable; there is no verdict where they differ"),
+            _value("--run", None, "the run that holds both results (default: the latest)", default="latest"),
+            RUNS,
+            _flag("--json", "print the comparison as JSON"),
+            _value("--output", "FILE", "of runs side by side: write a page to this file as well", type=values.page),
+        ]
+    },
+    "list": {
+        "": [
+            _value(
+                "what",
+                None,
+                "what to list",
+                choices=("frameworks", "workloads", "presets", "studies", "strategies", "data", "runs"),
+            ),
+            _value(
+                "name",
+                "NAME",
+                "with data: a data set, to show which files are read from a folder named with --data; with "
+                "presets: a workload, to show the sizes that --set takes",
+                nargs="?",
+                default="",
+            ),
+            *FOLDERS,
+            RUNS,
+            _flag("--json", "print the list as JSON"),
+        ]
+    },
+    "new": {
+        "": [
+            _value("what", None, "what to create", choices=("workload",)),
+            _value("name", "NAME", "name of the workload: letters, digits, '.', '_' and '-'"),
+            *FOLDERS,
+            _value("--into", "DIR", "parent folder (default: the current folder)", default="."),
+            _value(
+                "--like",
+                "WORKLOAD",
+                "copy this workload (of steelyard, of --workloads, or an example: gpt, vit) instead of "
+                "the small one of two layers",
+                default="",
+            ),
+            _several(
+                "-f --framework",
+                "NAME",
+                "framework to write an implementation for; may be repeated (default: the two that are "
+                "preferred as float64 references)",
+                dest="frameworks",
+            ),
+            _flag("--json", "print the folder and the next commands as JSON"),
+        ]
+    },
+    "env": {
+        "": [
+            _value("action", None, "what to do", choices=("create", "list", "remove")),
+            _value("names", "NAME[@VERSION]", "frameworks (create: default all; remove: 'all' for all)", nargs="*"),
+            _value("--device", "NAME", "cpu (default), cuda or ascend", default="cpu"),
+            _flag("--json", "print the list as JSON"),
+            PLAIN,
+        ]
+    },
+    "history": {
+        "": [
+            _value("study", "STUDY", "the name of a study (default: all)", nargs="?", default=""),
+            _value(
+                "--fail-if-slower",
+                "SHARE",
+                "end with exit code 1 if a contender became slower by more, such as 5%%",
+                type=values.share,
+            ),
+            _value("--since", "DAY", "leave out the runs before this day, such as 2026-11-01", type=values.day),
+            _value(
+                "--accept",
+                "DAY",
+                "take the level of this day as normal: nothing is compared with a level before it",
+                type=values.accepted_day,
+            ),
+            RUNS,
+            _value("--store", "URL", "read a shared store instead of the folder of runs: postgresql://HOST/DATABASE"),
+            _flag("--json", "print the lines and their changes as JSON; no page is written"),
+            _value("--output", "FILE", "write the page to this file instead of the folder of runs", type=values.page),
+        ]
+    },
+    "merge": {
+        "": [
+            _value(
+                "sources",
+                "FOLDER",
+                "a folder of runs, the folder of one run, or a shared store: postgresql://HOST/DATABASE",
+                nargs="+",
+            ),
+            _value("--runs", "DIR", "folder of runs to merge into (default: the usual one)"),
+            _flag("--json", "print what became of the runs as JSON"),
+        ]
+    },
+    "runs": {
+        "": [
+            _value("action", None, "what to do", choices=("list", "remove")),
+            _value("names", "RUN", "names of the runs to remove, in full", nargs="*"),
+            RUNS,
+            _flag("--json", "print the list as JSON"),
+        ]
+    },
+    "cache": {
+        "": [
+            _value(
+                "action",
+                None,
+                "what to do: list (default) or prune",
+                nargs="?",
+                choices=("list", "prune"),
+                default="list",
+            ),
+            RUNS,
+            _flag("--json", "print the list as JSON"),
+        ]
+    },
+    "doctor": {
+        "": [
+            _value("--adapter", "NAME", "check the adapter of this framework instead of the machine"),
+            _value(
+                "-w --workload",
+                "NAME[:PRESET]",
+                "check the adapter on this workload; by default on the smallest that it implements",
+                dest="workload",
+            ),
+            *FOLDERS,
+            _several("--env", "NAME=PYTHON", "interpreter of the framework", type=values.interpreter, dest="external"),
+            _flag("--json", "print the findings as JSON"),
+        ]
+    },
+}
 
 
 def parser(argv: list[str], kind: "type[_Parser] | None" = None) -> argparse.ArgumentParser:

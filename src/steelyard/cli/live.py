@@ -52,9 +52,12 @@ class LiveScreen(Screen):
         self._console.print(f"[bold]{escape(title)}[/] [dim]{elapsed:.0f} s[/]")
         self._running, self._tasks = Text(""), {}
         self._stage_progress = Progress(
-            TextColumn("  {task.description}", table_column=_whole()), BarColumn(bar_width=24),
-            TextColumn("{task.fields[count]}", table_column=_whole()), TimeElapsedColumn(), console=self._console,
-        )  # fmt: skip
+            TextColumn("  {task.description}", table_column=_whole()),
+            BarColumn(bar_width=24),
+            TextColumn("{task.fields[count]}", table_column=_whole()),
+            TimeElapsedColumn(),
+            console=self._console,
+        )
         self._live = Live(
             get_renderable=self._body, console=self._console, refresh_per_second=REDRAWS_PER_SECOND, transient=True
         )

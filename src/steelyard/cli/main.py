@@ -15,8 +15,15 @@ EXIT_INTERRUPTED = 130
 EXIT_PIPE = 141
 # Errors of a file system that the user can fix. Any other OSError is a bug of this program and keeps its traceback.
 FIXABLE = {
-    errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.EEXIST,
-}  # fmt: skip
+    errno.ENOSPC,
+    errno.EDQUOT,
+    errno.EFBIG,
+    errno.EROFS,
+    errno.EACCES,
+    errno.EPERM,
+    errno.ENOTDIR,
+    errno.EEXIST,
+}
 DISK_ADVICE = (
     "Finished results are stored. Free some disk space, or set STEELYARD_CACHE and STEELYARD_RUNS to writable folders. "
     "To continue an interrupted run: steelyard run --resume RUN (its name: steelyard runs list)"

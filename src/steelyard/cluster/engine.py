@@ -70,9 +70,11 @@ def joined(address: str) -> Iterator[None]:
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         found.init(
-            address="auto" if address == ANY else address, log_to_driver=False, logging_level=logging.CRITICAL,
+            address="auto" if address == ANY else address,
+            log_to_driver=False,
+            logging_level=logging.CRITICAL,
             configure_logging=True,
-        )  # fmt: skip
+        )
     except (OSError, RuntimeError, ValueError) as error:  # ConnectionError, and what Ray raises for unlike versions
         raise UserError(_refused(address, error, found.__version__)) from None
     finally:

@@ -42,4 +42,4 @@ def examine() -> NodeFacts:
     findings = (room, *(check(machine) for check in checks), doctor.host_noise())
     return NodeFacts(
         machine, machine.fingerprint(), host.available_memory_bytes(), os.getloadavg()[0], exclusive.holder(), findings
-    )  # fmt: skip
+    )

@@ -67,9 +67,13 @@ class Gang:
         reasons = tuple(dict.fromkeys([*found.reasons, *(reason for part in self._parts for reason in part.reasons)]))
         severity = max([found.severity, *(part.severity for part in self._parts)])
         return replace(
-            found, node=self._leader.name, reasons=reasons, severity=severity, lost=self._lost or found.lost,
+            found,
+            node=self._leader.name,
+            reasons=reasons,
+            severity=severity,
+            lost=self._lost or found.lost,
             beside=tuple(self._names[1:]),
-        )  # fmt: skip
+        )
 
     def heed(self, held: Held, found: Any) -> None:
         """Process the result of a member's work."""

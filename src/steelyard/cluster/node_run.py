@@ -135,12 +135,16 @@ class NodeRun:
         environment = session.environments[variant.case.environment]
         with Sampler() as sampler:
             trial = compiled.launched(
-                part.ordered(job, order), environment,
+                part.ordered(job, order),
+                environment,
                 lambda each: part.run(
-                    each, environment.python, hosts.on_node(meeting, number), lambda: self._is_over(meeting),
+                    each,
+                    environment.python,
+                    hosts.on_node(meeting, number),
+                    lambda: self._is_over(meeting),
                     self.folder / part.JOBS / f"{folder.name}.json",
                 ),
-            )  # fmt: skip
+            )
         found = judge(sampler.summary())
         reasons = tuple(f"on node {self._node} {each.reason}" for each in found)
         return PartEnded(trial.error, reasons, max((each.severity for each in found), default=0.0))
@@ -191,7 +195,9 @@ def mapped(plan: RunPlan, workloads: Mapping[str, Path], own: Mapping[str, Path]
     The node gets its data from home, so the folder of data sets is left out.
     """
     options = replace(
-        plan.options, data="", workload_folders=tuple(map(str, workloads.values())),
+        plan.options,
+        data="",
+        workload_folders=tuple(map(str, workloads.values())),
         framework_folders=tuple(map(str, own.values())),
-    )  # fmt: skip
+    )
     return replace(plan, options=options, workload_folders={name: str(path) for name, path in workloads.items()})

@@ -19,8 +19,28 @@ from steelyard.environments.spec import (
 )
 
 __all__ = [
-    "UNCHECKED", "CachedEnvironment", "Environment", "EnvironmentName", "EnvironmentSpec", "Failure", "Lock", "Progress",
-    "Report", "checked_path", "clean_environ", "ensure", "ensure_all", "ensured", "environments_folder", "expanded",
-    "external_environment", "fetch_package", "list_environments", "plan_environments", "read_locks", "remove", "shown_on",
+    "UNCHECKED",
+    "CachedEnvironment",
+    "Environment",
+    "EnvironmentName",
+    "EnvironmentSpec",
+    "Failure",
+    "Lock",
+    "Progress",
+    "Report",
+    "checked_path",
+    "clean_environ",
+    "ensure",
+    "ensure_all",
+    "ensured",
+    "environments_folder",
+    "expanded",
+    "external_environment",
+    "fetch_package",
+    "list_environments",
+    "plan_environments",
+    "read_locks",
+    "remove",
+    "shown_on",
     "versions_of",
-]  # fmt: skip
+]

@@ -145,9 +145,18 @@ def _build(recipe: Recipe, site: Path, scratch: Path, python_version: str, uv: U
     (site_folders(tools)[0] / "framework.pth").write_text(f"{site}\n", "utf-8")
     compiler = _wrapper(recipe, site, scratch)
     command: list[str | Path] = [
-        python_in(tools), "-m", "pip", "wheel", "--verbose", "--no-build-isolation", "--no-deps", "--no-cache-dir",
-        f"--no-binary={recipe.name}", f"--wheel-dir={wheels}", recipe.requirement,
-    ]  # fmt: skip
+        python_in(tools),
+        "-m",
+        "pip",
+        "wheel",
+        "--verbose",
+        "--no-build-isolation",
+        "--no-deps",
+        "--no-cache-dir",
+        f"--no-binary={recipe.name}",
+        f"--wheel-dir={wheels}",
+        recipe.requirement,
+    ]
 
     def listen(line: str) -> None:
         if done := TENTHS.match(line):
@@ -175,9 +184,7 @@ def _wrapper(recipe: Recipe, site: Path, scratch: Path) -> Path:
     return path
 
 
-def _environ(
-    recipe: Recipe, tools: Path, compiler: Path, scratch: Path, settings: Mapping[str, str]
-) -> dict[str, str]:  # fmt: skip
+def _environ(recipe: Recipe, tools: Path, compiler: Path, scratch: Path, settings: Mapping[str, str]) -> dict[str, str]:
     own = user_environ()
     environ = own | pip_variables(settings, own) | recipe.variables
     # The user's flags and tools must not decide what is kept for every environment.

@@ -31,9 +31,13 @@ class Log:
 
 
 def execute(
-    command: Command, environ: dict[str, str], log: Log, listen: Listener = lambda _: None, limit_s: float = DAY_S,
+    command: Command,
+    environ: dict[str, str],
+    log: Log,
+    listen: Listener = lambda _: None,
+    limit_s: float = DAY_S,
     program: str = "uv",
-) -> None:  # fmt: skip
+) -> None:
     """Run a command to its end; each line it prints goes to the log and to `listen`. `program`: its name in messages.
 
     Raises `InstallError` when it cannot start, fails, or runs longer than `limit_s`.

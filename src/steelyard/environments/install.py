@@ -44,9 +44,13 @@ def install(spec: EnvironmentSpec, folder: Path, report: Report, use_cache: bool
         install_packages(["-r", str(requirements)])
         if recipe := builds.recipe_of(lock):
             wheel = builds.built(
-                recipe, lock, folder, spec.python_version, uv,
+                recipe,
+                lock,
+                folder,
+                spec.python_version,
+                uv,
                 lambda stage, sentence: report_stage(stage, sentence=sentence),
-            )  # fmt: skip
+            )
             install_packages([str(wheel)])
     except InstallError as error:
         raise UserError(

@@ -10,22 +10,36 @@ MESSAGE = re.compile(r"^\s*(?:error:|cause:|Caused by:|[×╰─▶]+)\s*(\S.*)"
 COMPILER_MESSAGE = re.compile(r"^\s*(?:\S*/)?(\S+?):\d+(?::\d+)?: (?:fatal )?error: (\S.*)")
 
 # The patterns come from real failures of uv 0.13. Order matters: a full disk also makes archives look damaged.
-CAUSES = {
-    r"No space left on device|Disk quota exceeded|os error (28|122)\b":
+CAUSES = (
+    (
+        r"No space left on device|Disk quota exceeded|os error (28|122)\b",
         "the disk is full; free some space, or set STEELYARD_CACHE to a folder on a larger disk",
-    r"Python\.h: No such file":
+    ),
+    (
+        r"Python\.h: No such file",
         "Python's headers are not installed; install the package python3-dev (Debian, Ubuntu) or python3-devel (Fedora, RHEL)",
-    r"Killed signal terminated program cc1plus|virtual memory exhausted":
+    ),
+    (
+        r"Killed signal terminated program cc1plus|virtual memory exhausted",
         "the memory was not enough for the compiler; close other programs",
-    r"Permission denied|Read-only file system|os error (13|30)\b":
+    ),
+    (
+        r"Permission denied|Read-only file system|os error (13|30)\b",
         "writing was refused; make the folder writable, or set STEELYARD_CACHE to another",
-    r"No interpreter found":
+    ),
+    (
+        r"No interpreter found",
         "the required Python is not installed; install it, or name an interpreter that holds the framework with --env",
-    r"No solution found|no usable wheels|no wheels with a matching|was not found in the":
+    ),
+    (
+        r"No solution found|no usable wheels|no wheels with a matching|was not found in the",
         "no package index has the pinned version for this Python and machine",
-    r"(client|server|connect|dns) error|Failed to fetch|Request failed|timed out|Connection (refused|reset)":
+    ),
+    (
+        r"(client|server|connect|dns) error|Failed to fetch|Request failed|timed out|Connection (refused|reset)",
         "the package registry cannot be reached; check the network and the index, proxy and certificate settings of uv or pip",
-}  # fmt: skip
+    ),
+)
 
 
 class InstallError(Exception):
@@ -43,7 +57,7 @@ def explain(output: str, returncode: int, program: str = "uv") -> str:
 
 def find_cause(text: str) -> str:
     """Return the known cause of a message, with what to do about it; empty when the message is unknown."""
-    return next((cause for pattern, cause in CAUSES.items() if re.search(pattern, text)), "")
+    return next((cause for pattern, cause in CAUSES if re.search(pattern, text)), "")
 
 
 def redact(text: str) -> str:

@@ -97,9 +97,15 @@ def inspect_interpreter(python: Path, import_name: str = "", limit_s: float = IM
 def _run(python: Path, arguments: list[str], limit_s: float) -> subprocess.CompletedProcess[str]:
     try:
         process = subprocess.Popen(
-            [*command(python), *arguments], env=clean_environ(python), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE, text=True, errors="replace", start_new_session=True,
-        )  # fmt: skip
+            [*command(python), *arguments],
+            env=clean_environ(python),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+            start_new_session=True,
+        )
     except OSError as error:
         raise StartError(error.strerror or str(error)) from error
     with process:

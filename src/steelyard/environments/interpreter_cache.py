@@ -51,9 +51,13 @@ def unchanged(python: Path, module: str = "") -> Known | None:
 
 
 def examine(
-    python: Path, bare: InterpreterInfo, module: str, limit_s: float, judge: Judge = lambda *_: None,
+    python: Path,
+    bare: InterpreterInfo,
+    module: str,
+    limit_s: float,
+    judge: Judge = lambda *_: None,
     installed: Installed | None = None,
-) -> Known:  # fmt: skip
+) -> Known:
     """Read what an interpreter can import, and import `module` if any content differs from what was known.
 
     `bare`: what was found without importing anything. Files that were touched but not changed are no difference. The result is

@@ -72,9 +72,16 @@ def parse_lock(stem: str, text: str) -> Lock:
         if key not in facts:
             raise ValueError(f"the header of lock file {stem}.txt lacks '{key}'")
     return Lock(
-        stem, text, facts, tuple(pins), framework=facts["framework"], version=facts["version"],
-        accelerator=facts["accelerator"], import_name=facts["import"], distribution=facts["distribution"],
-    )  # fmt: skip
+        stem,
+        text,
+        facts,
+        tuple(pins),
+        framework=facts["framework"],
+        version=facts["version"],
+        accelerator=facts["accelerator"],
+        import_name=facts["import"],
+        distribution=facts["distribution"],
+    )
 
 
 def read_locks(folder: Path = LOCKS) -> list[Lock]:

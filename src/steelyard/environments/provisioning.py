@@ -39,9 +39,15 @@ def ensure(spec: EnvironmentSpec, report: Report = quiet, limit_s: float = IMPOR
         raise UserError(f"The environment {spec.name} could not be created in {folder}: {reason}.") from error
     report(_event(spec, "ready"))
     return Environment(
-        spec.name, spec.lock.framework, known.info.packages[spec.lock.distribution], python_in(folder),
-        known.info.python_version, known.info.packages, folder, identity(known),
-    )  # fmt: skip
+        spec.name,
+        spec.lock.framework,
+        known.info.packages[spec.lock.distribution],
+        python_in(folder),
+        known.info.python_version,
+        known.info.packages,
+        folder,
+        identity(known),
+    )
 
 
 def ensure_all(

@@ -29,9 +29,12 @@ def begin(plan: RunPlan, screen: Screen) -> Arriving:
 
 
 def make(
-    names: Iterable[EnvironmentName], device: str, external: dict[str, str], screen: Screen,
+    names: Iterable[EnvironmentName],
+    device: str,
+    external: dict[str, str],
+    screen: Screen,
     limit_s: float = IMPORT_LIMIT_S,
-) -> Arriving:  # fmt: skip
+) -> Arriving:
     """Start to create, reuse or inspect the environments of these names, in parallel; they arrive by `framework@version`.
 
     `external`: the interpreters of the user's own, by the same names. `limit_s`: how long the import of a framework may take.

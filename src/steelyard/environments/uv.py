@@ -15,9 +15,20 @@ from steelyard.errors import UserError
 
 # The user's own settings for uv are used, except those that change where or what it installs.
 IGNORED = (
-    "UV_PYTHON", "UV_SYSTEM_PYTHON", "UV_BREAK_SYSTEM_PACKAGES", "UV_PROJECT", "UV_PROJECT_ENVIRONMENT", "UV_WORKING_DIR",
-    "UV_CONSTRAINT", "UV_OVERRIDE", "UV_EXCLUDE", "UV_REQUIRE_HASHES", "UV_RESOLUTION", "UV_PRERELEASE", "UV_VENV_SEED",
-)  # fmt: skip
+    "UV_PYTHON",
+    "UV_SYSTEM_PYTHON",
+    "UV_BREAK_SYSTEM_PACKAGES",
+    "UV_PROJECT",
+    "UV_PROJECT_ENVIRONMENT",
+    "UV_WORKING_DIR",
+    "UV_CONSTRAINT",
+    "UV_OVERRIDE",
+    "UV_EXCLUDE",
+    "UV_REQUIRE_HASHES",
+    "UV_RESOLUTION",
+    "UV_PRERELEASE",
+    "UV_VENV_SEED",
+)
 # Variables with these prefixes change which packages and which interpreter uv finds.
 MISLEADING = ("PYTHON", "PIP_", "UV_", "CONDA", "VIRTUAL_ENV", "__PYVENV_LAUNCHER__", "_PYTHON")
 # A vendor's index is only checked for one file, which takes seconds; the user's time limits can be minutes.

@@ -26,9 +26,16 @@ README = "README.md"
 # Numbers alone: they are copied as they are.
 NUMBERS = (".i64", ".f32")
 NAMES = (
-    trials.JOB, protocol.EVENTS, recorded.RULES, searched.FILE, tensors.INDEX, tensors.BYTES, record.FILE, record.CERTIFICATES,
+    trials.JOB,
+    protocol.EVENTS,
+    recorded.RULES,
+    searched.FILE,
+    tensors.INDEX,
+    tensors.BYTES,
+    record.FILE,
+    record.CERTIFICATES,
     record.ROUNDS,
-)  # fmt: skip
+)
 FOLDERS = (trials.FOLDER, recorded.FOLDER, graphs.FOLDER, communication.FOLDER, searched.FOLDER)
 KERNELS = ("onednn_verbose", "dnnl_verbose", "mkldnn_verbose", protocol.PROFILE_BEGINS, protocol.PROFILE_ENDS)
 """How the lines of a log begin that a profile is read from; all other lines stay out."""

@@ -68,11 +68,21 @@ def _metric(quantity: Quantity, values: list[float]) -> dict[str, Any]:
 def _benchmark(view: View, comparison: Comparison, contender: Contender) -> dict[str, Any]:
     known, case = view.record, contender.case
     extra = {
-        "run": view.name, "created": known.created, "study": known.study, "steelyard": known.steelyard, "method": known.method,
-        "group": comparison.group, "case": case.id, "certificate": contender.proof.state,
-        "certificate_key": contender.proof.details.get("key", ""), "device": case.settings.device,
-        "threads": case.settings.threads, "batch": case.batch, "strategy": case.strategy, "seed": case.seed,
-    }  # fmt: skip
+        "run": view.name,
+        "created": known.created,
+        "study": known.study,
+        "steelyard": known.steelyard,
+        "method": known.method,
+        "group": comparison.group,
+        "case": case.id,
+        "certificate": contender.proof.state,
+        "certificate_key": contender.proof.details.get("key", ""),
+        "device": case.settings.device,
+        "threads": case.settings.threads,
+        "batch": case.batch,
+        "strategy": case.strategy,
+        "seed": case.seed,
+    }
     return {
         "name": BENCHMARK,
         "mode": case.task,

@@ -12,11 +12,29 @@ if TYPE_CHECKING:
     from steelyard.exports.verdict_texts import VerdictTable, VerdictTexts
 
 SIGNS = {
-    "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "#": r"\#", "%": r"\%", "_": r"\_",
-    "^": r"\textasciicircum{}", "~": r"\textasciitilde{}", "<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}",
-    "[": "{[}", "]": "{]}", "`": r"\textasciigrave{}", "µ": r"\textmu{}", "×": r"\texttimes{}", "∞": r"\ensuremath{\infty}",
-    "±": r"\textpm{}", "≥": r"\ensuremath{\geq}", "≤": r"\ensuremath{\leq}",
-}  # fmt: skip
+    "\\": r"\textbackslash{}",
+    "{": r"\{",
+    "}": r"\}",
+    "$": r"\$",
+    "&": r"\&",
+    "#": r"\#",
+    "%": r"\%",
+    "_": r"\_",
+    "^": r"\textasciicircum{}",
+    "~": r"\textasciitilde{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    "[": "{[}",
+    "]": "{]}",
+    "`": r"\textasciigrave{}",
+    "µ": r"\textmu{}",
+    "×": r"\texttimes{}",
+    "∞": r"\ensuremath{\infty}",
+    "±": r"\textpm{}",
+    "≥": r"\ensuremath{\geq}",
+    "≤": r"\ensuremath{\leq}",
+}
 """Sign -> how it is written: a bracket after the end of a row would be its argument."""
 SPECIAL = re.compile("[" + re.escape("".join(SIGNS)) + "]")
 ALIGNED = "llrrrl"

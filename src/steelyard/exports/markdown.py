@@ -12,10 +12,16 @@ if TYPE_CHECKING:
     from steelyard.exports.verdict_texts import VerdictTable, VerdictTexts
 
 SIGNS = {
-    **{sign: f"\\{sign}" for sign in "\\`*_{}[]~!"}, "<": "&lt;", ">": "&gt;", "&": "&amp;", "|": "&#124;", "$": "&#36;",
+    **{sign: f"\\{sign}" for sign in "\\`*_{}[]~!"},
+    "<": "&lt;",
+    ">": "&gt;",
+    "&": "&amp;",
+    "|": "&#124;",
+    "$": "&#36;",
     # GitHub makes a link of a name or a number after these; a comment between the two is not shown.
-    "@": "&#64;<!-- -->", "#": "&#35;<!-- -->",
-}  # fmt: skip
+    "@": "&#64;<!-- -->",
+    "#": "&#35;<!-- -->",
+}
 """Sign -> how it is written, so that it is no markup, no formula and no mention."""
 SPECIAL = re.compile("[" + re.escape("".join(SIGNS)) + "]")
 LINK = re.compile(r"(://|www\.)", re.IGNORECASE)

@@ -31,9 +31,17 @@ MOST_TICKS = 6
 LINE, MARK = 0.45, 0.45
 """How much thinner lines and smaller marks are than on the page."""
 SYMBOLS = {
-    "circle": "o", "square": "s", "diamond": "D", "triangle-up": "^", "triangle-down": "v", "cross": "P", "star": "*", "x": "x",
-    "line-ns": "|", "line-ew": "_",
-}  # fmt: skip
+    "circle": "o",
+    "square": "s",
+    "diamond": "D",
+    "triangle-up": "^",
+    "triangle-down": "v",
+    "cross": "P",
+    "star": "*",
+    "x": "x",
+    "line-ns": "|",
+    "line-ew": "_",
+}
 DASHES = {"solid": "-", "dash": "--", "dot": ":", "dashdot": "-.", "longdash": (0, (8, 3))}
 METADATA = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
 RGBA = re.compile(r"rgba?\(([^)]*)\)")
@@ -130,13 +138,18 @@ class _Panel:
         symbol = str(_one(marker.get("symbol")) or "circle")
         drawn_line, drawn_marks = "lines" in mode, "markers" in mode
         self.axes.plot(
-            x, y, color=colour, label=_label(trace),
+            x,
+            y,
+            color=colour,
+            label=_label(trace),
             linestyle=DASHES.get(str(line.get("dash", "solid")), "-") if drawn_line else "none",
-            linewidth=LINE * float(line.get("width", 2)), drawstyle="steps-post" if line.get("shape") == "hv" else "default",
+            linewidth=LINE * float(line.get("width", 2)),
+            drawstyle="steps-post" if line.get("shape") == "hv" else "default",
             marker=SYMBOLS.get(symbol.removesuffix("-open"), "o") if drawn_marks else "none",
-            markersize=MARK * float(_one(marker.get("size")) or 6), markeredgewidth=0.7,
+            markersize=MARK * float(_one(marker.get("size")) or 6),
+            markeredgewidth=0.7,
             markerfacecolor="none" if symbol.endswith("-open") else colour,
-        )  # fmt: skip
+        )
         if "text" in mode:
             for place, text in enumerate(_list(trace.get("text"))[: len(x)]):
                 self.axes.annotate(plain(text), (x[place], y[place]), textcoords="offset points", xytext=(2, 2))
@@ -220,8 +233,11 @@ class _Panel:
             if not _belongs(shape.get("yref", "y"), self.key):
                 continue
             line = shape.get("line") or {}
-            style = {"color": _colour(line.get("color", "#888888")), "linewidth": LINE * float(line.get("width", 1)),
-                     "linestyle": DASHES.get(str(line.get("dash", "solid")), "-")}  # fmt: skip
+            style = {
+                "color": _colour(line.get("color", "#888888")),
+                "linewidth": LINE * float(line.get("width", 1)),
+                "linestyle": DASHES.get(str(line.get("dash", "solid")), "-"),
+            }
             ends = [shape.get(name) for name in ("x0", "x1", "y0", "y1")]
             if not all(isinstance(end, int | float) and math.isfinite(end) for end in ends):
                 continue
@@ -253,9 +269,15 @@ class _Panel:
             shift = (POINTS * note.get("xshift", 0), POINTS * note.get("yshift", 0))
             side, level = _side(note.get("xanchor")), _level(note.get("yanchor"))
             self.axes.annotate(
-                plain(str(note.get("text", ""))), (note["x"], note["y"]), xycoords=where, textcoords="offset points",
-                xytext=shift, ha=side, va=level, annotation_clip=False,
-            )  # fmt: skip
+                plain(str(note.get("text", ""))),
+                (note["x"], note["y"]),
+                xycoords=where,
+                textcoords="offset points",
+                xytext=shift,
+                ha=side,
+                va=level,
+                annotation_clip=False,
+            )
 
     @staticmethod
     def _frame(note: dict[str, Any], name: str) -> str:

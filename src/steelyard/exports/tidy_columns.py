@@ -77,11 +77,13 @@ COLUMNS = {
     "case.memory_limit": Column(WHOLE, "bytes of memory that each process may use; 0: no limit"),
     "case.inputs": Column(TEXT, "hash of initial weights, data, order of batches and synthetic batch"),
     "case.id": Column(TEXT, "hash of all fields of the case"),
-    "input": Column(TEXT, "pipeline (the framework's own), cached (one synthetic batch), or process (one value of the process)"),
+    "input": Column(
+        TEXT, "pipeline (the framework's own), cached (one synthetic batch), or process (one value of the process)"
+    ),
     "quantity": Column(TEXT, "name of the quantity, such as step time or peak memory"),
     "unit": Column(TEXT, "unit of the value"),
     "value": Column(NUMBER, "a mean over the counted steps of the process, or one value of the process"),
-}  # fmt: skip
+}
 
 
 def rows(view: View) -> list[dict[str, Value]]:

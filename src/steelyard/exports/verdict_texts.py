@@ -53,10 +53,13 @@ def of_view(view: View) -> VerdictTexts:
         return privacy.without_names(text.replace(str(view.folder), view.name))
 
     return VerdictTexts(
-        view.name, [_table(*pair) for pair in pairs], [hidden(each) for each in _left_out(view)],
-        [hidden(each) for each in _warnings(view)], [(name, hidden(value)) for name, value in _facts(view) if value],
+        view.name,
+        [_table(*pair) for pair in pairs],
+        [hidden(each) for each in _left_out(view)],
+        [hidden(each) for each in _warnings(view)],
+        [(name, hidden(value)) for name, value in _facts(view) if value],
         hidden(addresses.command(view.record.command)),
-    )  # fmt: skip
+    )
 
 
 def _table(comparison: Comparison, source: str) -> VerdictTable:
@@ -71,9 +74,14 @@ def _table(comparison: Comparison, source: str) -> VerdictTable:
         "certificate",
     )
     return VerdictTable(
-        comparison.title, comparison.group, headlines.heading(comparison, source), headlines.headline(comparison, source),
-        headlines.below_headline(comparison, source), headings, [_row(comparison, each, source) for each in measured],
-    )  # fmt: skip
+        comparison.title,
+        comparison.group,
+        headlines.heading(comparison, source),
+        headlines.headline(comparison, source),
+        headlines.below_headline(comparison, source),
+        headings,
+        [_row(comparison, each, source) for each in measured],
+    )
 
 
 def _row(comparison: Comparison, contender: Contender, source: str) -> tuple[str, ...]:

@@ -7,9 +7,16 @@ from pathlib import Path
 
 # Errors of a file system that come from a name or a path, and not from the disk: other files can be written.
 NAME_ERRORS = {
-    errno.ENAMETOOLONG, errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.ENOTEMPTY, errno.EINVAL, errno.EILSEQ, errno.ELOOP,
+    errno.ENAMETOOLONG,
+    errno.ENOTDIR,
+    errno.EISDIR,
+    errno.EEXIST,
+    errno.ENOTEMPTY,
+    errno.EINVAL,
+    errno.EILSEQ,
+    errno.ELOOP,
     errno.ENOENT,
-}  # fmt: skip
+}
 
 
 def size_bytes(folder: Path) -> int:

@@ -98,7 +98,7 @@ def check_range(path: Path, key: str, value: Any, allowed: Range, where: str = "
 
 def build(
     path: Path, table: Any, where: str, kind: Any, ranges: Mapping[str, Range] | None = None, **given: Any
-) -> Any:  # fmt: skip
+) -> Any:
     """Build a dataclass from a table and the fields `given`; UserError: a key, a type or a number does not match its fields.
 
     The key of a field is its name, or `key` in its metadata. The range of its numbers is `range` in its metadata; of a class

@@ -48,9 +48,13 @@ class Patience:
 
 @contextmanager
 def use(
-    say: Callable[[str], None], patience: Patience | None = None, name: str = "", command: str = "",
-    of_machine: bool = True, shared: bool = False,
-) -> Iterator[bool]:  # fmt: skip
+    say: Callable[[str], None],
+    patience: Patience | None = None,
+    name: str = "",
+    command: str = "",
+    of_machine: bool = True,
+    shared: bool = False,
+) -> Iterator[bool]:
     """Take a turn of this machine; yields whether this process has it. The turn ends with the process in any case.
 
     There are two locks: of the commands with the same cache, and of all others. If others have one, `say` gets a sentence that

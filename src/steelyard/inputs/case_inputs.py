@@ -138,10 +138,11 @@ def _prepare(plan: RunPlan, case: Case, report: Callable[[data.Progress], None])
     initial = weights.initialise(_parameters(network, case), case.seed)
     synthetic = synthesise(network, case.batch, SYNTHETIC_SEED, case.specification)
     found = Data(
-        str(synthetic), adversarial=str(synthesise_adversarial(network, case.batch, SYNTHETIC_SEED, case.specification)),
+        str(synthetic),
+        adversarial=str(synthesise_adversarial(network, case.batch, SYNTHETIC_SEED, case.specification)),
         cut={each.name: tuple(each.lengths.items()) for each in network.inputs if each.lengths and case.cuts_batches},
         multiple=case.sizes.get("multiple", 1),
-    )  # fmt: skip
+    )
     if not case.data:
         changing = rates.write(case.optimizer, _steps(plan, case, 0), 0)
         return CaseInputs(initial, found, "synthetic batches", {}, _identity(initial, found, changing), 0, changing)

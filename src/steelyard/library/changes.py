@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def compare(
     before: Run | str | Path, after: Run | str | Path, quantity: str = STEP_TIME.name, anyway: bool = False
-) -> list[Finding]:  # fmt: skip
+) -> list[Finding]:
     """Compare every contender that two runs have in common; one finding for each and each input.
 
     A finding has `ratio`, after over before, with `low` and `high`, and a `sentence`. UserError: the runs have no contender in

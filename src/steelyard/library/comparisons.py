@@ -199,9 +199,16 @@ class Comparison:
         titles = {contender.case.id: contender.in_text for contender in (left, right)}
         sentence = verdict_sentence(verdict, titles, quantity.wording)
         return Pair(
-            left.variant, right.variant, quantity.name, ratio.value, ratio.low, ratio.high, verdict.rounds, verdict.kind,
+            left.variant,
+            right.variant,
+            quantity.name,
+            ratio.value,
+            ratio.low,
+            ratio.high,
+            verdict.rounds,
+            verdict.kind,
             f"{sentence}.",
-        )  # fmt: skip
+        )
 
     def table(self, input: str = "") -> Table:  # noqa: A002
         """Return the verdict table of an input (default: the one that decides)."""

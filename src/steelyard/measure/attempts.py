@@ -66,9 +66,13 @@ def run(session: Session, attempt: Attempt) -> Outcome:
     trials = [with_withheld(trial, sampler.samples) if trial.done else trial for trial in trials]
     found = _disturbances(sampler, trials)
     return Outcome(
-        attempt, tuple(trials), tuple(dict.fromkeys(each.reason for each in found)),
-        max((each.severity for each in found), default=0.0), sampler.summary().to_dict(), session.node,
-    )  # fmt: skip
+        attempt,
+        tuple(trials),
+        tuple(dict.fromkeys(each.reason for each in found)),
+        max((each.severity for each in found), default=0.0),
+        sampler.summary().to_dict(),
+        session.node,
+    )
 
 
 def _processes(session: Session, attempt: Attempt) -> list[Trial]:

@@ -48,8 +48,6 @@ def _is_known(session: Session, variant: Variant) -> bool:
 def _measure(session: Session, variant: Variant) -> None:
     folder = communication.folder_of(session.folder, variant.file_name)
     within.remove(session.folder, folder)
-    trial = session.run(
-        jobs.communicating(session.plan, variant, session.inputs_of(variant.case), folder)
-    )  # fmt: skip
+    trial = session.run(jobs.communicating(session.plan, variant, session.inputs_of(variant.case), folder))
     if trial.error:
         session.screen.say(f"The exchange of {variant.key} was not measured: {trial.error[1]}")

@@ -49,9 +49,17 @@ def with_networks(job: Job, environments: Mapping[str, Environment], folder: Pat
     certify = replace(job.certify if job.kind == CERTIFY else Certify(), steps=0, sample=0)
     compared = _fixed_inputs(job)
     exporting = replace(
-        job, kind=EXPORT, case=_of_exporter(job.case, exporter), compared=str(compared), certify=certify,
-        schedule=type(job.schedule)(), round=0, attempt=0, rates="", folder=str(folder),
-    )  # fmt: skip
+        job,
+        kind=EXPORT,
+        case=_of_exporter(job.case, exporter),
+        compared=str(compared),
+        certify=certify,
+        schedule=type(job.schedule)(),
+        round=0,
+        attempt=0,
+        rates="",
+        folder=str(folder),
+    )
     environment = environments[exporter.environment]
     place = cache_folder() / FOLDER / _key(exporting, environment)
 
@@ -94,12 +102,21 @@ def _key(job: Job, environment: Environment) -> str:
     case, certify = job.case, job.certify
     folders = (job.weights, job.data.synthetic, job.data.adversarial, job.compared)
     return atomic.key(
-        "networks", launch.worker_hash(adapter_folder=frameworks.framework(case.framework).user_folder),
-        frameworks.files_hash(Path(job.workload_folder)), case.workload, case.specification, sorted(case.sizes.items()),
-        case.framework, asdict(replace(case.settings, threads=0)), environment.version, environment.packages,
-        environment.contents, [tensors.identity(Path(each)) if each else "" for each in folders], certify.perturbations,
+        "networks",
+        launch.worker_hash(adapter_folder=frameworks.framework(case.framework).user_folder),
+        frameworks.files_hash(Path(job.workload_folder)),
+        case.workload,
+        case.specification,
+        sorted(case.sizes.items()),
+        case.framework,
+        asdict(replace(case.settings, threads=0)),
+        environment.version,
+        environment.packages,
+        environment.contents,
+        [tensors.identity(Path(each)) if each else "" for each in folders],
+        certify.perturbations,
         certify.noise if any(certify.perturbations) else 0,
-    )  # fmt: skip
+    )
 
 
 def _is_unaltered(folder: Path) -> bool:

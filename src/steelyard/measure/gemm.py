@@ -29,9 +29,13 @@ OWN_DTYPES = ("float32", "float64")
 # NumPy's, and Winograd convolutions need fewer operations than are counted (Lavin & Gray 2016).
 MARGIN = 1.25
 THREAD_VARIABLES = (
-    "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS",
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "BLIS_NUM_THREADS",
+    "VECLIB_MAXIMUM_THREADS",
     "NUMEXPR_NUM_THREADS",
-)  # fmt: skip
+)
 
 
 def peaks(machine: str, threads: int, dtype: str = "float32") -> dict[str, float]:

@@ -26,9 +26,16 @@ def trial_folder(run: Path, number: int, attempt: int, variant: Variant) -> Path
 
 
 def measuring(
-    plan: RunPlan, variant: Variant, prepared: CaseInputs, number: int, attempt: int, folder: Path,
-    noise_ratio: float = FIRST_RATIO, turns: bool = False, inputs: str = OF_ROUND,
-) -> Job:  # fmt: skip
+    plan: RunPlan,
+    variant: Variant,
+    prepared: CaseInputs,
+    number: int,
+    attempt: int,
+    folder: Path,
+    noise_ratio: float = FIRST_RATIO,
+    turns: bool = False,
+    inputs: str = OF_ROUND,
+) -> Job:
     """Return the job of one measuring process. `noise_ratio`: s_step / s_process, for the number of counted steps.
 
     `turns`: whether it takes turns with the others of its round, if its protocol has turns. `inputs`: OF_ROUND, or FIRST: only
@@ -47,9 +54,13 @@ def measuring(
     scored = group.metric != metrics.NONE and prepared.meta.get("test_count") != 0
     evaluate = trained and scored and inputs == OF_ROUND and (number == 1 or fixed)
     schedule = replace(
-        schedule, inputs=sources, evaluate=evaluate, noise_ratio=noise_ratio,
-        train_steps=group.train_steps if evaluate else 0, turns=schedule.turns if turns else 0,
-    )  # fmt: skip
+        schedule,
+        inputs=sources,
+        evaluate=evaluate,
+        noise_ratio=noise_ratio,
+        train_steps=group.train_steps if evaluate else 0,
+        turns=schedule.turns if turns else 0,
+    )
     job = _job(MEASURE, plan, variant, prepared, folder)
     return replace(job, schedule=schedule, round=number, attempt=attempt, rates=str(prepared.rates or ""))
 
@@ -90,7 +101,12 @@ def _untimed(variant: Variant) -> dict[str, str]:
 def _job(kind: str, plan: RunPlan, variant: Variant, inputs: CaseInputs, folder: Path) -> Job:
     group = plan.group(variant.group)
     return Job(
-        kind=kind, case=variant.case, workload_folder=plan.workload_folders[variant.case.workload],
-        weights=str(inputs.weights), data=replace(inputs.data, evaluation_limit=group.evaluation_limit), folder=str(folder),
-        metric=group.metric, spread=frameworks.framework(variant.case.framework).spread(variant.case.strategy),
-    )  # fmt: skip
+        kind=kind,
+        case=variant.case,
+        workload_folder=plan.workload_folders[variant.case.workload],
+        weights=str(inputs.weights),
+        data=replace(inputs.data, evaluation_limit=group.evaluation_limit),
+        folder=str(folder),
+        metric=group.metric,
+        spread=frameworks.framework(variant.case.framework).spread(variant.case.strategy),
+    )

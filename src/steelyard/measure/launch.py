@@ -50,7 +50,7 @@ class Guard:
 
 def launch(
     job: Job, python: Path, watch: Watch, guard: Guard, worker: Path = WORKER, partners: Partners | None = None
-) -> Trial:  # fmt: skip
+) -> Trial:
     """Run one job in a process group of its own; the returned Trial has `error` set when it did not finish.
 
     `partners`: the other nodes of a cluster, for strategies that need several.
@@ -127,9 +127,15 @@ def _empty(folder: Path) -> None:
 
 
 def _run(
-    job: Job, python: Path, worker: Path, watch: Watch, guard: Guard, hosts: Hosts, partners: Partners | None,
+    job: Job,
+    python: Path,
+    worker: Path,
+    watch: Watch,
+    guard: Guard,
+    hosts: Hosts,
+    partners: Partners | None,
     seen: Watching,
-) -> tuple[str, str]:  # fmt: skip
+) -> tuple[str, str]:
     """Run the process to its end; returns the error to record if the worker did not record one itself."""
     others = partners if hosts.are_nodes else None
     folder = Path(job.folder)
@@ -172,9 +178,16 @@ def _processes(job: Job) -> int:
 
 
 def _wait(
-    process: subprocess.Popen[bytes], folder: Path, watch: Watch, guard: Guard, limit: int, ranks: int,
-    others: Partners | None, seen: Watching, output: Output,
-) -> tuple[str, str] | None:  # fmt: skip
+    process: subprocess.Popen[bytes],
+    folder: Path,
+    watch: Watch,
+    guard: Guard,
+    limit: int,
+    ranks: int,
+    others: Partners | None,
+    seen: Watching,
+    output: Output,
+) -> tuple[str, str] | None:
     """Forward events as they arrive; returns the error of a process that was stopped, None if it ended by itself.
 
     Of several ranks, the first one's events are those of the trial. `others`: the nodes that have some of the ranks.

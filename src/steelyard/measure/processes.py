@@ -38,7 +38,7 @@ OUT_OF_MEMORY = "Unless you killed it, the machine probably ran out of memory."
 @contextlib.contextmanager
 def running(
     job: Job, python: Path, worker: Path, log: BoundedLog, hosts: Hosts, line: Path, record: Path
-) -> Iterator[subprocess.Popen[bytes]]:  # fmt: skip
+) -> Iterator[subprocess.Popen[bytes]]:
     """Run the process of a job, or its ranks, until the block ends. `log`: what they print; `line`: the file that holds the job;
     `record`: the folder of the first process's events.
 
@@ -69,14 +69,19 @@ def _end_all(process: subprocess.Popen[bytes], origin: Origin, record: Path) -> 
 
 def _start(
     job: Job, python: Path, worker: Path, log: BoundedLog, hosts: Hosts, line: Path, environ: dict[str, str]
-) -> subprocess.Popen[bytes]:  # fmt: skip
+) -> subprocess.Popen[bytes]:
     started = [*command(python), str(worker / "__main__.py")]
     if job.spread:
         started, environ = spread_process.started(job, job.spread, python, worker, environ, hosts, line)
     process = subprocess.Popen(
-        started, stdin=subprocess.PIPE, stdout=log.fileno(), stderr=subprocess.STDOUT, env=environ, cwd=job.folder,
+        started,
+        stdin=subprocess.PIPE,
+        stdout=log.fileno(),
+        stderr=subprocess.STDOUT,
+        env=environ,
+        cwd=job.folder,
         start_new_session=True,
-    )  # fmt: skip
+    )
     assert process.stdin is not None
     # A broken pipe means that the process ended before it read its job; the exit code and the log show why.
     with contextlib.suppress(BrokenPipeError), process.stdin:

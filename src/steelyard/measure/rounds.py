@@ -234,9 +234,16 @@ class _Rounds:
         again = bool(outcome.lost) or self._is_repeated(task, outcome)
         reasons = [outcome.lost] if outcome.lost else list(outcome.reasons)
         self._session.note_round(
-            group=attempt.group, round=attempt.round, attempt=attempt.attempt, kept=not again, reasons=reasons,
-            severity=outcome.severity, host_noise=outcome.host_noise, node=outcome.node, beside=list(outcome.beside),
-        )  # fmt: skip
+            group=attempt.group,
+            round=attempt.round,
+            attempt=attempt.attempt,
+            kept=not again,
+            reasons=reasons,
+            severity=outcome.severity,
+            host_noise=outcome.host_noise,
+            node=outcome.node,
+            beside=list(outcome.beside),
+        )
         if again:
             because = reasons[0] if outcome.lost else f"the machine was disturbed: {'; '.join(reasons)}"
             self._session.screen.say(f"Round {attempt.round} of {attempt.group} is repeated because {because}.")

@@ -103,16 +103,19 @@ class Session:
                 within.check(self.folder, folder)
         try:
             job = exports.with_networks(
-                job, self.environments, networks,
+                job,
+                self.environments,
+                networks,
                 lambda each, python: launch.launch(each, python, lambda _: None, guard),
-            )  # fmt: skip
+            )
         except exports.ExportError as error:
             return launch.refused(job, error.kind, str(error))
         environment = self.environments[job.case.environment]
         trial = compiled.launched(
-            job, environment,
+            job,
+            environment,
             lambda each: launch.launch(each, environment.python, watch, guard, partners=self.partners),
-        )  # fmt: skip
+        )
         if left := left_behind(trial):
             self.screen.say(f"   {job.case.framework} on {job.case.workload}: {left}")
         return trial

@@ -43,7 +43,7 @@ class Turns:
 
     def run(
         self, keys: Sequence[str], start: Start, has_room: Callable[[str], bool], show: Callable[[str, bool], None]
-    ) -> list[Trial]:  # fmt: skip
+    ) -> list[Trial]:
         """Run one process for each key, started in this order; returns their trials. An interrupt stops all of them.
 
         `start` runs a process to its end, and passes its events on. `has_room` says whether it may start while others wait; if

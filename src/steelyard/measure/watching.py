@@ -73,9 +73,12 @@ class Watching:
         if not self._ended_ns:
             return None
         return Watched(
-            self._spawned_ns, self._ended_ns, min(self._behind_ns, default=0), usable_cores(),
+            self._spawned_ns,
+            self._ended_ns,
+            min(self._behind_ns, default=0),
+            usable_cores(),
             None if several else self._cpu_ns,
-        )  # fmt: skip
+        )
 
 
 def with_withheld(trial: Trial, samples: Sequence[Sample]) -> Trial:
@@ -86,9 +89,12 @@ def with_withheld(trial: Trial, samples: Sequence[Sample]) -> Trial:
     blocks_ns = standstill.withheld_ns(trial, samples)
     with contextlib.suppress(OSError):
         json_lines.append(
-            trial.folder / protocol.EVENTS, v=protocol.VERSION, event=protocol.WITHHELD, t_ns=time.perf_counter_ns(),
+            trial.folder / protocol.EVENTS,
+            v=protocol.VERSION,
+            event=protocol.WITHHELD,
+            t_ns=time.perf_counter_ns(),
             blocks_ns=blocks_ns,
-        )  # fmt: skip
+        )
     return replace(trial, withheld_ns=blocks_ns)
 
 

@@ -93,7 +93,7 @@ def estimate(plan: RunPlan, known: Known = NOTHING_KNOWN) -> dict[str, float]:
         "profiles": plan.profiles * sum(_profile_s(plan, each, known) for each in plan.variants),
         "graphs": sum(COUNTED_STARTS * _start_s(each) for each in plan.counted),
         "exchange": sum(_exchange_s(plan, each, known) for each in plan.variants),
-    }  # fmt: skip
+    }
 
 
 def rounds_at_once(protocol: Protocol) -> int:
@@ -262,6 +262,9 @@ def as_dict(plan: RunPlan, known: Known) -> dict[str, Any]:
     ]
     skipped = [{"group": each.group, "environment": each.environment, "reason": each.reason} for each in plan.skipped]
     return {
-        "study": plan.study.name, "protocols": [each.name for each in plan.protocols], "cases": cases, "skipped": skipped,
+        "study": plan.study.name,
+        "protocols": [each.name for each in plan.protocols],
+        "cases": cases,
+        "skipped": skipped,
         "estimate_s": estimate(plan, known),
-    }  # fmt: skip
+    }

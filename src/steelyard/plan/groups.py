@@ -58,17 +58,26 @@ class Common:
         """Return what may tell two groups of one workload and preset apart: {shown name: value}."""
         largest = {"batch": "largest"} if self.protocol.searches_batch else {}
         return {
-            **self.preset.sizes, "data": "yes" if self.preset.data else "synthetic",
-            LIMIT: self.preset.data.get(LIMIT, "all") if self.preset.data else "", "optimizer": self.rule,
-            "implementation": self.optimizer.implementation, "task": self.task, "precision": self.precision,
-            "threads": self.threads or "default", "seed": self.seed, "device": self.device,
-            "deterministic": self.deterministic, "protocol": self.protocol.name,
-            "rounds": f"{self.protocol.rounds_min}-{self.protocol.rounds_max}", "train_steps": self.train_steps,
+            **self.preset.sizes,
+            "data": "yes" if self.preset.data else "synthetic",
+            LIMIT: self.preset.data.get(LIMIT, "all") if self.preset.data else "",
+            "optimizer": self.rule,
+            "implementation": self.optimizer.implementation,
+            "task": self.task,
+            "precision": self.precision,
+            "threads": self.threads or "default",
+            "seed": self.seed,
+            "device": self.device,
+            "deterministic": self.deterministic,
+            "protocol": self.protocol.name,
+            "rounds": f"{self.protocol.rounds_min}-{self.protocol.rounds_max}",
+            "train_steps": self.train_steps,
             "evaluation_limit": self.evaluation_limit,
             "graphs": "counted" if self.graphs else "not counted",
             "thresholds": " and ".join(f"{each:g}" for each in self.thresholds) or "those of the study",
-            "memory_limit": f"{self.memory_limit / 1e9:g}GB" if self.memory_limit else "none", **largest,
-        }  # fmt: skip
+            "memory_limit": f"{self.memory_limit / 1e9:g}GB" if self.memory_limit else "none",
+            **largest,
+        }
 
 
 @dataclass
@@ -105,9 +114,7 @@ def groups(
     return kept, skipped
 
 
-def _add(
-    found: dict[str, Members], members: Members, cells: Cells, framework: str, version: str, title: str
-) -> None:  # fmt: skip
+def _add(found: dict[str, Members], members: Members, cells: Cells, framework: str, version: str, title: str) -> None:
     """Add the cases of one environment, and why there is none for the environment or for a value of a knob.
 
     A case that a knob sets apart is added to a group of its own.
@@ -178,10 +185,16 @@ def _commons(cells: Cells, known: dict[str, Workload]) -> Iterator[Common]:
             preset.with_sizes(sizes) for sizes in overrides(cells.set, preset.sizes, f"{workload.name}:{preset.name}")
         ]
         for each, samples, batch, optimizer, task, precision, threads, seed, limit in itertools.product(
-            sized, cells.train_limits or (0,), cells.batches or (0,), cells.optimizers or ("",), cells.tasks or TASKS[:1],
-            cells.precisions or ("float32",), spreading.threads(cells), cells.seeds or (1,),
+            sized,
+            cells.train_limits or (0,),
+            cells.batches or (0,),
+            cells.optimizers or ("",),
+            cells.tasks or TASKS[:1],
+            cells.precisions or ("float32",),
+            spreading.threads(cells),
+            cells.seeds or (1,),
             cells.memory_limits or ("",),
-        ):  # fmt: skip
+        ):
             final = each.with_sizes({"batch": batch} if batch else {})
             if cells.synthetic:
                 final = replace(final, data={})
@@ -194,11 +207,24 @@ def _commons(cells: Cells, known: dict[str, Workload]) -> Iterator[Common]:
             trains = task == TRAINING
             rule = (optimizer or final.optimizer) if trains else ""
             yield Common(
-                workload, final, _optimizer(cells, workload, final, optimizer, task), rule, task, precision, threads, seed,
-                cells.device or "cpu", cells.deterministic, protocol, cells.train_steps if trains else 0,
-                cells.evaluation_limit if trains else 0, cells.stands_for, memory_bytes(limit), cells.graphs,
+                workload,
+                final,
+                _optimizer(cells, workload, final, optimizer, task),
+                rule,
+                task,
+                precision,
+                threads,
+                seed,
+                cells.device or "cpu",
+                cells.deterministic,
+                protocol,
+                cells.train_steps if trains else 0,
+                cells.evaluation_limit if trains else 0,
+                cells.stands_for,
+                memory_bytes(limit),
+                cells.graphs,
                 cells.thresholds if trains else (),
-            )  # fmt: skip
+            )
 
 
 def _limited(preset: Preset, samples: int, name: str) -> Preset:
@@ -230,16 +256,28 @@ def _group(name: str, suffix: str, members: Members, facts: dict[str, FrameworkF
     workload, network = common.workload, common.workload.network(common.preset)
     able = [each for each in frameworks.all_frameworks() if workload.implemented_by(each)]
     return Group(
-        name=name, title=f"{workload.title}{suffix}", unit=workload.unit, metric=workload.metric,
-        summary=common.preset.summary, parameters=network.trainable_count, training_flops=network.training_flops,
+        name=name,
+        title=f"{workload.title}{suffix}",
+        unit=workload.unit,
+        metric=workload.metric,
+        summary=common.preset.summary,
+        parameters=network.trainable_count,
+        training_flops=network.training_flops,
         forward_flops=network.forward_flops,
-        implemented_by=tuple(able), float64=tuple(each for each in able if not workload.obstacle(each, "float64")),
-        protocol=common.protocol, train_steps=common.train_steps, evaluation_limit=common.evaluation_limit,
-        stands_for=common.stands_for, apart=" ".join(f"{why[:1].upper()}{why[1:]}." for _, _, why in common.apart),
-        variants=names.variants(name, list(members.cases.values()), facts), graphs=common.graphs, thresholds=common.thresholds,
-        traffic=traffic(network, common.optimizer, common.precision), loop_reads=network.loop_reads,
+        implemented_by=tuple(able),
+        float64=tuple(each for each in able if not workload.obstacle(each, "float64")),
+        protocol=common.protocol,
+        train_steps=common.train_steps,
+        evaluation_limit=common.evaluation_limit,
+        stands_for=common.stands_for,
+        apart=" ".join(f"{why[:1].upper()}{why[1:]}." for _, _, why in common.apart),
+        variants=names.variants(name, list(members.cases.values()), facts),
+        graphs=common.graphs,
+        thresholds=common.thresholds,
+        traffic=traffic(network, common.optimizer, common.precision),
+        loop_reads=network.loop_reads,
         replaced=_replaced(common),
-    )  # fmt: skip
+    )
 
 
 def _replaced(common: Common) -> dict[str, Any]:
@@ -313,10 +351,19 @@ def _cases(cells: Cells, common: Common, framework: str, version: str, strategie
     known = frameworks.framework(framework)
     settings = Settings(known.default_mode, common.device, common.threads, common.precision, common.deterministic)
     first = Case(
-        workload=common.workload.name, preset=common.preset.name, sizes=common.preset.sizes, data=common.preset.data,
-        specification=common.workload.specification(common.preset), optimizer=common.optimizer, framework=framework,
-        version=version, settings=settings, task=common.task, seed=common.seed, memory_limit=common.memory_limit,
-    )  # fmt: skip
+        workload=common.workload.name,
+        preset=common.preset.name,
+        sizes=common.preset.sizes,
+        data=common.preset.data,
+        specification=common.workload.specification(common.preset),
+        optimizer=common.optimizer,
+        framework=framework,
+        version=version,
+        settings=settings,
+        task=common.task,
+        seed=common.seed,
+        memory_limit=common.memory_limit,
+    )
     targets = {framework, joined((framework, version))}
     return [
         replace(

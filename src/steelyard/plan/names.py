@@ -100,11 +100,19 @@ def _fields(case: Case) -> dict[str, Any]:
     """Return the other fields that may vary in a group: {shown name: value}."""
     settings = case.settings
     return {
-        "task": case.task, "batch": case.batch, "device": settings.device, "precision": settings.precision,
-        "threads": settings.threads, "deterministic": settings.deterministic, "optimizer": case.optimizer.name,
-        "learning rate": case.optimizer.schedule.summary, "implementation": case.optimizer.implementation,
-        "strategy": case.strategy, "workers": case.loader_workers, "seed": case.seed,
-    }  # fmt: skip
+        "task": case.task,
+        "batch": case.batch,
+        "device": settings.device,
+        "precision": settings.precision,
+        "threads": settings.threads,
+        "deterministic": settings.deterministic,
+        "optimizer": case.optimizer.name,
+        "learning rate": case.optimizer.schedule.summary,
+        "implementation": case.optimizer.implementation,
+        "strategy": case.strategy,
+        "workers": case.loader_workers,
+        "seed": case.seed,
+    }
 
 
 def _differing(case: Case, cases: Sequence[Case]) -> dict[str, Any]:

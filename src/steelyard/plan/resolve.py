@@ -39,9 +39,16 @@ def plan(options: Options, known: dict[str, Workload] | None = None) -> RunPlan:
     folders = {case.workload: str(known[case.workload].folder) for group in found for case in group.cases}
     hashes = {name: frameworks.files_hash(Path(folder)) for name, folder in folders.items()}
     return RunPlan(
-        options, study, tuple(found), tuple(dict.fromkeys(skipped)), facts, folders, hashes, _user_framework_hashes(),
+        options,
+        study,
+        tuple(found),
+        tuple(dict.fromkeys(skipped)),
+        facts,
+        folders,
+        hashes,
+        _user_framework_hashes(),
         gather(study.name, study.published, next(iter(study.sizes), "")),
-    )  # fmt: skip
+    )
 
 
 def here(plan: RunPlan) -> RunPlan:

@@ -205,9 +205,12 @@ class RunPlan:
     def counted(self) -> list[Variant]:
         """The variants whose graphs are counted: the one with the default passes tries the other choices, too."""
         return [
-            each for group in self.groups if group.graphs for each in group.variants
+            each
+            for group in self.groups
+            if group.graphs
+            for each in group.variants
             if each.case == (whole := self._with_all_passes(each.case)) or whole not in group.cases
-        ]  # fmt: skip
+        ]
 
     def _with_all_passes(self, case: Case) -> Case:
         default = {PASSES: self.frameworks[case.framework].knobs[PASSES]} if PASSES in case.settings.knobs else {}

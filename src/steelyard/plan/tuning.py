@@ -24,8 +24,16 @@ MOST_COMBINATIONS = 500
 """No search has the time for more."""
 
 
-def plan(known: RunPlan, run: str, group: Group, environment: str, rival: Variant | None, minutes: float,
-         modes: Sequence[str] = (), knobs: Sequence[str] = ()) -> RunPlan:  # fmt: skip
+def plan(
+    known: RunPlan,
+    run: str,
+    group: Group,
+    environment: str,
+    rival: Variant | None,
+    minutes: float,
+    modes: Sequence[str] = (),
+    knobs: Sequence[str] = (),
+) -> RunPlan:
     """Return the plan of a run that tunes one framework of a group of an earlier run.
 
     `known` is the plan of that run, and `run` its name. `rival`: the contender that the tuned one is measured against, besides
@@ -50,10 +58,16 @@ def plan(known: RunPlan, run: str, group: Group, environment: str, rival: Varian
         )
     title = f"Settings of {known.title(base)}"
     study = replace(
-        known.study, name=f"tune-{framework.name}", title=f"{title}: {group.title}", sizes={}, minutes=0.0, profiles=0,
-        published=(), thresholds=(),
+        known.study,
+        name=f"tune-{framework.name}",
+        title=f"{title}: {group.title}",
+        sizes={},
+        minutes=0.0,
+        profiles=0,
+        published=(),
+        thresholds=(),
         question=f"Which settings of {framework.title} are the fastest here, and what do they bring?",
-    )  # fmt: skip
+    )
     options = replace(
         known.options, study="", size="", rounds="", minutes=(1 - SEARCH_SHARE) * minutes, profiles=None, thresholds=()
     )

@@ -110,8 +110,12 @@ def breakdown(profile: Profile, class_of: Callable[[str], str], to_data: float |
     cpu, plain_cpu = profile.cpu
     step_ns = profile.elapsed_ns / profile.steps
     return Breakdown(
-        {kind: value for kind, value in classes.items() if value}, tuple(sorted(found, key=lambda each: -each.step_ns)), step_ns,
-        busy / profile.elapsed_ns, total / busy if busy else 0.0,
+        {kind: value for kind, value in classes.items() if value},
+        tuple(sorted(found, key=lambda each: -each.step_ns)),
+        step_ns,
+        busy / profile.elapsed_ns,
+        total / busy if busy else 0.0,
         sum(each.calls for each in found if each.kind != DISPATCH),
-        step_ns / profile.plain_ns, cpu / plain_cpu if plain_cpu else 1.0,
-    )  # fmt: skip
+        step_ns / profile.plain_ns,
+        cpu / plain_cpu if plain_cpu else 1.0,
+    )

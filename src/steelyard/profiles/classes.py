@@ -9,8 +9,10 @@ from typing import Any
 from steelyard_worker import records
 
 FORWARD, TO_DATA, TO_WEIGHTS = (
-    "convolution, forward", "convolution, backward to data", "convolution, backward to weights",
-)  # fmt: skip
+    "convolution, forward",
+    "convolution, backward to data",
+    "convolution, backward to weights",
+)
 BACKWARD = "convolution, backward"
 """One operation that computes both gradients. Its time is divided according to oneDNN's log, if there is one."""
 CONVOLUTION = "convolution"
@@ -21,9 +23,24 @@ EXCHANGE = "exchange between ranks"
 NO_OPERATION = (DISPATCH, INPUT, GAP)
 """The classes of time without computing or copying operations."""
 OPERATIONS = (
-    FORWARD, TO_DATA, TO_WEIGHTS, BACKWARD, CONVOLUTION, "matrix product", "recurrent", "attention", "normalisation",
-    "elementwise", "pooling", "gather and scatter", "reduction and loss", "optimizer", COPIES, EXCHANGE, "fused",
-)  # fmt: skip
+    FORWARD,
+    TO_DATA,
+    TO_WEIGHTS,
+    BACKWARD,
+    CONVOLUTION,
+    "matrix product",
+    "recurrent",
+    "attention",
+    "normalisation",
+    "elementwise",
+    "pooling",
+    "gather and scatter",
+    "reduction and loss",
+    "optimizer",
+    COPIES,
+    EXCHANGE,
+    "fused",
+)
 CLASSES = (*OPERATIONS, DISPATCH, INPUT, GAP, UNATTRIBUTED)
 """All classes in the order in which they are shown."""
 HELP = {

@@ -21,8 +21,16 @@ HELP = {
     NONE: "no arithmetic: constants, variables, copies, shapes, control",
     UNKNOWN: "operations that a compiler has joined, or of no class",
 }
-_EXPENSIVE = {classes.FORWARD, classes.TO_DATA, classes.TO_WEIGHTS, classes.BACKWARD, "convolution", "matrix product",
-              "recurrent", "attention"}  # fmt: skip
+_EXPENSIVE = {
+    classes.FORWARD,
+    classes.TO_DATA,
+    classes.TO_WEIGHTS,
+    classes.BACKWARD,
+    "convolution",
+    "matrix product",
+    "recurrent",
+    "attention",
+}
 _NONE = {"copies and layout", classes.DISPATCH, classes.INPUT}
 _UNKNOWN = {"", "fused", classes.GAP, classes.UNATTRIBUTED}
 

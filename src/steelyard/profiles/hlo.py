@@ -131,9 +131,13 @@ def _of_fusion(
 
 
 def _plain(
-    program: Program, body: Mapping[str, Instruction], each: Instruction, operations: Table, stack: Table,
+    program: Program,
+    body: Mapping[str, Instruction],
+    each: Instruction,
+    operations: Table,
+    stack: Table,
     outer: Instruction | None = None,
-) -> str:  # fmt: skip
+) -> str:
     """Return the class of an instruction by its call stack, its operation or its opcode; `outer`: the fusion that it is in."""
     if operations.class_of(each.opcode) == EXCHANGE:  # it has the call stack of the operation that it belongs to
         return EXCHANGE
@@ -184,10 +188,14 @@ def _instruction(shape: str, opcode: str, rest: str) -> Instruction:
     op_name = re.search(r'op_name="((?:[^"\\]|\\.)*)"', attributes)
     frame = re.search(r"stack_frame_id=(\d+)", attributes)
     return Instruction(
-        opcode, tuple(int(each) for each in extents[1].split(",") if each) if extents else (),
-        tuple(_OPERAND.findall(arguments)), called[1] if called else "", op_name[1] if op_name else "",
-        int(frame[1]) if frame else 0, attributes,
-    )  # fmt: skip
+        opcode,
+        tuple(int(each) for each in extents[1].split(",") if each) if extents else (),
+        tuple(_OPERAND.findall(arguments)),
+        called[1] if called else "",
+        op_name[1] if op_name else "",
+        int(frame[1]) if frame else 0,
+        attributes,
+    )
 
 
 def _stacks(tables: Mapping[str, Mapping[int, str]]) -> Iterator[tuple[int, tuple[str, ...]]]:

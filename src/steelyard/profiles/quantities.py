@@ -52,11 +52,13 @@ SHARE = _share(
 )
 SUMMED_SHARE = replace(
     _share(
-        "summed share in operations", lambda found: operating_ns(found) * found.parallelism,
+        "summed share in operations",
+        lambda found: operating_ns(found) * found.parallelism,
         "the times of all operations added up, over the step's time: more than 100 % where several run at once",
         more_is_better=True,
-    ), highest=inf,
-)  # fmt: skip
+    ),
+    highest=inf,
+)
 COPY_SHARE = _of_class("share of copies", COPIES, "operations that copy data or change its layout")
 BOOKKEEPING = _of_class("share of bookkeeping", DISPATCH, "the framework's own work between operations")
 INPUT_SHARE = _of_class("share of waiting for data", INPUT, "no operation runs, and the next batch is not there")
@@ -65,9 +67,11 @@ COUNT = ProfileQuantity(
     "operations per step", "", lambda found: found.dispatches, "how many operations a step starts, without bookkeeping"
 )
 RATE = ProfileQuantity(
-    "operations per busy second", "", _rate,
+    "operations per busy second",
+    "",
+    _rate,
     "operations per second of time in operations: the higher, the shorter they are, and the more starting them costs",
-)  # fmt: skip
+)
 OPERATING = ProfileQuantity(
     "time in operations", "ns", operating_ns, "of a step; where several run at once, their time counts once"
 )
@@ -81,7 +85,16 @@ REST = ProfileQuantity(
 QUANTITIES = {
     each.name: each
     for each in (
-        SHARE, SUMMED_SHARE, COPY_SHARE, BOOKKEEPING, INPUT_SHARE, GAP_SHARE, COUNT, RATE, OPERATING, REST,
+        SHARE,
+        SUMMED_SHARE,
+        COPY_SHARE,
+        BOOKKEEPING,
+        INPUT_SHARE,
+        GAP_SHARE,
+        COUNT,
+        RATE,
+        OPERATING,
+        REST,
     )
-}  # fmt: skip
+}
 """By name, in the order in which they are shown."""

@@ -79,16 +79,25 @@ def _explained(run: Path, folder: Path, trial: Trial, files: tuple[str, ...]) ->
     (block,) = [each for each in trial.blocks if each.phase == "profiled"]
     plain = [each for each in trial.blocks if each.phase == "plain"]
     profile = Profile(
-        names, arrays["thread"], arrays["name"], arrays["start_ns"], arrays["duration_ns"], arrays["waits_ns"], block.steps,
-        block.elapsed_ns, _per_step(plain, lambda each: each.elapsed_ns),
+        names,
+        arrays["thread"],
+        arrays["name"],
+        arrays["start_ns"],
+        arrays["duration_ns"],
+        arrays["waits_ns"],
+        block.steps,
+        block.elapsed_ns,
+        _per_step(plain, lambda each: each.elapsed_ns),
         (block.cpu_ns / block.steps, _per_step(plain, lambda each: each.cpu_ns)),
-    )  # fmt: skip
+    )
     found = list(onednn.kernels(log.read_text(encoding="utf-8", errors="replace").splitlines()))
     return Explained(
-        trial, breakdown(profile, _class_of(folder, files), onednn.to_data(found)), onednn.shares(found),
+        trial,
+        breakdown(profile, _class_of(folder, files), onednn.to_data(found)),
+        onednn.shares(found),
         tuple(str((folder / name).relative_to(run)) for name in files if (folder / name).is_file()),
         classes.unrecorded(records.parse(records.read_text(folder / RULES)).get("unrecorded", {})),
-    )  # fmt: skip
+    )
 
 
 def _per_step(blocks: list[Block], value: Callable[[Block], int]) -> float:

@@ -140,11 +140,14 @@ class Entry:
         """The values with the entry's quantity, unit and framework where they have none of their own."""
         return tuple(
             replace(
-                each, quantity=each.quantity or self.quantity, unit=each.unit or self.unit,
-                framework=each.framework or self.framework, setup=each.setup or ", ".join(self.setup),
+                each,
+                quantity=each.quantity or self.quantity,
+                unit=each.unit or self.unit,
+                framework=each.framework or self.framework,
+                setup=each.setup or ", ".join(self.setup),
             )
             for each in self.values
-        )  # fmt: skip
+        )
 
 
 @dataclass(frozen=True)
@@ -246,10 +249,12 @@ def read(path: Path) -> Document:
     keys = {"document", "setups", "conditions", "entries", "errors", "left_out"}
     settings_files.check_keys(path, raw, "", {"document", "entries"}, keys)
     lists: dict[str, Any] = {
-        "setups": _tables(path, raw, "setups", Setup), "conditions": _conditions(path, raw),
+        "setups": _tables(path, raw, "setups", Setup),
+        "conditions": _conditions(path, raw),
         "entries": _entries(path, raw["entries"]),
-        "errors": _tables(path, raw, "errors", Flaw), "left_out": _tables(path, raw, "left_out", LeftOut),
-    }  # fmt: skip
+        "errors": _tables(path, raw, "errors", Flaw),
+        "left_out": _tables(path, raw, "left_out", LeftOut),
+    }
     found: Document = settings_files.build(path, raw["document"], "document", Document, **lists)
     for number, setup in enumerate(found.setups):
         settings_files.check_one_of(path, "device", setup.device, DEVICES, f"setups[{number}]")

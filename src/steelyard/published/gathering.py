@@ -9,7 +9,7 @@ from steelyard.errors import UserError
 from steelyard.files import settings_files
 from steelyard.published import settings, statements
 from steelyard.published.documents import Document, Entry, Flaw, Value, documents, find, study_notes
-from steelyard.published.held import Held, arm
+from steelyard.published.study_tables import StudyTable, read_side
 from steelyard.statistics.claims import OVERHEAD, WEAK_SCALING
 from steelyard.statistics.conditions import Conditions  # noqa: TC001 - records are built from annotations
 from steelyard.statistics.sentences import listed
@@ -89,43 +89,46 @@ class Published:
     errors: tuple[DocumentError, ...] = ()
 
 
-def read(path: Path, tables: Any) -> tuple[Held, ...]:
+def read(path: Path, tables: Any) -> tuple[StudyTable, ...]:
     """Read the tables [[published]] of a study file. UserError: a key, an entry or a word in them is unknown."""
     settings_files.check_type(path, "published", tables, (list, tuple), "a list of tables")
     return tuple(_read(path, table, f"published[{number}]") for number, table in enumerate(tables))
 
 
-def _read(path: Path, table: Any, where: str) -> Held:
-    held: Held = settings_files.build(path, table, where, Held)
-    for key in held.where:
+def _read(path: Path, table: Any, where: str) -> StudyTable:
+    study_table: StudyTable = settings_files.build(path, table, where, StudyTable)
+    for key in study_table.where:
         settings_files.check_one_of(path, key, key, COORDINATES, f"{where}.where")
-    if len(held.compare) not in (0, 2):
+    if len(study_table.compare) not in (0, 2):
         raise settings_files.wrong(path, "compare", where, "'compare' must name two words, the first over the second.")
-    if held.levels and held.compare:
+    if study_table.levels and study_table.compare:
         raise settings_files.wrong(path, "levels", where, "'levels' and 'compare' contradict each other. Remove one.")
     try:
-        for word, text in held.arms.items():
-            arm(word, text)
-        for text in held.differs:
-            arm(text, text)
-        document, entry = find(held.entry)
-        found = statements.statements(held, document, entry)
+        for word, text in study_table.sides.items():
+            read_side(word, text)
+        for text in study_table.differs:
+            read_side(text, text)
+        document, entry = find(study_table.entry)
+        found = statements.statements(study_table, document, entry)
     except UserError as error:
         raise settings_files.wrong(path, "entry", where, str(error)) from None
-    if held.quantity == WEAK_SCALING and not any(each.quantity == OVERHEAD for each in entry.complete_values):
-        sentence = f"{held.entry} states no {OVERHEAD}, and '{WEAK_SCALING}' is for these. Choose another quantity."
+    if study_table.quantity == WEAK_SCALING and not any(each.quantity == OVERHEAD for each in entry.complete_values):
+        sentence = (
+            f"{study_table.entry} states no {OVERHEAD}, and '{WEAK_SCALING}' is for these. Choose another quantity."
+        )
         raise settings_files.wrong(path, "quantity", where, sentence)
-    if held.compare and not found:
-        sentence = f"no two values of {held.entry} differ in '{held.compare[0]}' and '{held.compare[1]}' alone."
+    if study_table.compare and not found:
+        one, other = study_table.compare
+        sentence = f"no two values of {study_table.entry} differ in '{one}' and '{other}' alone."
         raise settings_files.wrong(path, "compare", where, f"'compare': {sentence}")
-    return held
+    return study_table
 
 
-def gather(study: str, held: tuple[Held, ...], size: str = "") -> Published:
+def gather(study: str, study_table: tuple[StudyTable, ...], size: str = "") -> Published:
     """Return the published entries that a study is compared with; empty if it has none. UserError: an unknown entry."""
-    if not held:
+    if not study_table:
         return Published(size)
-    found = [(each, *find(each.entry)) for each in held]
+    found = [(each, *find(each.entry)) for each in study_table]
     used = {short: each for short, each in documents().items() if any(each is document for _, document, _ in found)}
     everywhere, notes = study_notes()
     own = notes[study].today if study in notes else ()
@@ -143,44 +146,61 @@ def gather(study: str, held: tuple[Held, ...], size: str = "") -> Published:
         for cell in each.cells
     }
     return Published(
-        size=size, sources=tuple(_source(each, cells) for each in used.values()), tables=tables,
-        today=today, errors=tuple(DocumentError(each.cite, flaw.lines, flaw.says) for each, flaw in concerned),
-    )  # fmt: skip
+        size=size,
+        sources=tuple(_source(each, cells) for each in used.values()),
+        tables=tables,
+        today=today,
+        errors=tuple(DocumentError(each.cite, flaw.lines, flaw.says) for each, flaw in concerned),
+    )
 
 
 def _source(document: Document, cells: set[str]) -> Source:
     return Source(
-        document.short, document.cite, document.title, document.authors, document.year, document.source,
+        document.short,
+        document.cite,
+        document.title,
+        document.authors,
+        document.year,
+        document.source,
         settings.of_document(document, cells),
-    )  # fmt: skip
+    )
 
 
 def _concerns(flaw: Flaw, entries: set[str]) -> bool:
     return bool(entries & set(flaw.entries))
 
 
-def _table(held: Held, document: Document, entry: Entry) -> PublishedTable:
+def _table(study_table: StudyTable, document: Document, entry: Entry) -> PublishedTable:
     of = next((document.entry(name) for name in entry.computed_from), entry)
     figures = tuple(
         _figure(document, each)
-        for each in statements.selected(held, entry)
-        if not held.compare and not _is_stated(held, each)
+        for each in statements.selected(study_table, entry)
+        if not study_table.compare and not _is_stated(study_table, each)
     )
     return PublishedTable(
-        entry=f"{document.short}:{entry.id}", title=entry.title or entry.says or of.title, cite=document.cite,
-        where=entry.where or f"computed from {listed(list(entry.computed_from))}", lines=entry.lines or of.lines,
-        machine=document.machines(", ".join(entry.setup or of.setup)), quantity=held.quantity, task=held.task,
-        says=entry.says if entry.title else "", note=entry.note, checked=entry.checked if entry.check == "differs" else "",
-        derived=entry.kind == "derived", formula=entry.formula, statements=statements.statements(held, document, entry),
+        entry=f"{document.short}:{entry.id}",
+        title=entry.title or entry.says or of.title,
+        cite=document.cite,
+        where=entry.where or f"computed from {listed(list(entry.computed_from))}",
+        lines=entry.lines or of.lines,
+        machine=document.machines(", ".join(entry.setup or of.setup)),
+        quantity=study_table.quantity,
+        task=study_table.task,
+        says=entry.says if entry.title else "",
+        note=entry.note,
+        checked=entry.checked if entry.check == "differs" else "",
+        derived=entry.kind == "derived",
+        formula=entry.formula,
+        statements=statements.statements(study_table, document, entry),
         figures=figures,
-    )  # fmt: skip
+    )
 
 
-def _is_stated(held: Held, value: Value) -> bool:
+def _is_stated(study_table: StudyTable, value: Value) -> bool:
     """Return whether a value is part of a statement, so that it need not be shown by itself."""
-    if held.levels:
+    if study_table.levels:
         return bool(statements.level_of(value))
-    return statements.is_meant(held, value) and bool(statements.claim_of(value))
+    return statements.is_meant(study_table, value) and bool(statements.claim_of(value))
 
 
 def _figure(document: Document, value: Value) -> Figure:

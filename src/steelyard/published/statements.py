@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from steelyard.errors import UserError, nearest
 from steelyard.published import settings
-from steelyard.published.held import DEVICES, STRATEGY, WORKERS, Arm, Held, arm
+from steelyard.published.study_tables import DEVICES, STRATEGY, WORKERS, Side, StudyTable, read_side
 from steelyard.statistics import scores
 from steelyard.statistics.claims import OVERHEAD, WEAK_SCALING, Claim, claim, level
 from steelyard.statistics.conditions import Conditions  # noqa: TC001 - records are built from annotations
@@ -48,8 +48,8 @@ class Statement:
     cell: str
     batch: int
     optimizer: str
-    first: Arm
-    second: Arm | None
+    first: Side
+    second: Side | None
     said: Claim
     printed: str
     remark: str = ""
@@ -57,17 +57,19 @@ class Statement:
     claim: str = ""
     conditions: tuple[Conditions, ...] = ()
     differs: tuple[str, ...] = ()
-    unlike: tuple[Arm, ...] = ()
+    unlike: tuple[Side, ...] = ()
 
 
-def statements(held: Held, document: Document, entry: Entry) -> tuple[Statement, ...]:
-    """Return the statements of an entry. UserError: it names something that is neither a framework nor an arm."""
-    values = selected(held, entry)
-    if held.levels:
-        made = _levels(held, document, values)
+def statements(study_table: StudyTable, document: Document, entry: Entry) -> tuple[Statement, ...]:
+    """Return the statements of an entry. UserError: it names something that is neither a framework nor a side."""
+    values = selected(study_table, entry)
+    if study_table.levels:
+        made = _levels(study_table, document, values)
     else:
-        made = _compared(held, document, values) if held.compare else _stated(held, document, values)
-    return tuple(replace(_with_settings(document, entry, *each), unlike=held.unlike) for each in made)
+        made = (
+            _compared(study_table, document, values) if study_table.compare else _stated(study_table, document, values)
+        )
+    return tuple(replace(_with_settings(document, entry, *each), unlike=study_table.unlike) for each in made)
 
 
 def _with_settings(document: Document, entry: Entry, found: Statement, of: tuple[Value, ...]) -> Statement:
@@ -78,12 +80,12 @@ def _with_settings(document: Document, entry: Entry, found: Statement, of: tuple
     return replace(found, claim=f"{document.short}:{entry.id}/{places}", conditions=kept)
 
 
-def selected(held: Held, entry: Entry) -> list[Value]:
+def selected(study_table: StudyTable, entry: Entry) -> list[Value]:
     """Return the values that have every coordinate of `where`; one that holds for several cells if any of them is named."""
     return [
         value
         for value in entry.complete_values
-        if all(_has(value, key, _listed(wanted)) for key, wanted in held.where.items())
+        if all(_has(value, key, _listed(wanted)) for key, wanted in study_table.where.items())
     ]
 
 
@@ -93,9 +95,9 @@ def _has(value: Value, key: str, allowed: list[Any]) -> bool:
     return getattr(value, {"pass": "graph_pass"}.get(key, key)) in allowed
 
 
-def _cells(held: Held, value: Value) -> list[str]:
+def _cells(study_table: StudyTable, value: Value) -> list[str]:
     """Return the cells of a value that a table is held against: those that it names, or all."""
-    wanted = _listed(held.where.get(CELL, list(value.all_cells)))
+    wanted = _listed(study_table.where.get(CELL, list(value.all_cells)))
     return [cell for cell in value.all_cells if cell in wanted]
 
 
@@ -103,9 +105,9 @@ def _listed(wanted: Any) -> list[Any]:
     return wanted if isinstance(wanted, list) else [wanted]
 
 
-def is_meant(held: Held, value: Value) -> bool:
+def is_meant(study_table: StudyTable, value: Value) -> bool:
     """Return whether a value fits the measured quantity: scores fit scores, everything else fits times and the like."""
-    return (value.quantity in scores.OF_DOCUMENTS) == (held.quantity in scores.QUANTITIES)
+    return (value.quantity in scores.OF_DOCUMENTS) == (study_table.quantity in scores.QUANTITIES)
 
 
 def claim_of(value: Value) -> Claim | None:
@@ -123,15 +125,17 @@ def level_of(value: Value) -> Claim | None:
     return level(value.relation, value.value, value.low, value.high) if value.all_cells else None
 
 
-def _levels(held: Held, document: Document, values: list[Value]) -> Iterator[tuple[Statement, tuple[Value, ...]]]:
+def _levels(
+    study_table: StudyTable, document: Document, values: list[Value]
+) -> Iterator[tuple[Statement, tuple[Value, ...]]]:
     """Yield a statement for every value in every cell. A value without a framework belongs to all that the document compares."""
     for value in values:
         said = level_of(value)
         if not said:
             continue
         for framework in document.compares if value.framework in ("", *ANY_FRAMEWORK) else (value.framework,):
-            side = _all(held, document, [framework, value.mode, value.strategy])
-            for cell in _cells(held, value):
+            side = _all(study_table, document, [framework, value.mode, value.strategy])
+            for cell in _cells(study_table, value):
                 found = Statement(value.network, cell, value.batch, value.optimizer, side, None, said, printed(value))
                 yield found, (value,)
 
@@ -141,24 +145,35 @@ def _is_ordered(value: Value) -> bool:
     return bool(value.faster) or value.quantity != "difference"
 
 
-def _stated(held: Held, document: Document, values: list[Value]) -> Iterator[tuple[Statement, tuple[Value, ...]]]:
+def _stated(
+    study_table: StudyTable, document: Document, values: list[Value]
+) -> Iterator[tuple[Statement, tuple[Value, ...]]]:
     """Yield the statements of values about two sides."""
     for value in values:
-        said = claim_of(value) if is_meant(held, value) else None
+        said = claim_of(value) if is_meant(study_table, value) else None
         if not said:
             continue
-        differs = (OTHER_FORMULA,) if _is_overhead(value) and held.quantity != WEAK_SCALING else ()
+        differs = (OTHER_FORMULA,) if _is_overhead(value) and study_table.quantity != WEAK_SCALING else ()
         for framework in document.compares if value.framework in ANY_FRAMEWORK else (value.framework,):
-            first, second = _sides(held, document, replace(value, framework=framework))
+            first, second = _sides(study_table, document, replace(value, framework=framework))
             if said.is_reversed:
                 first, second = second, first
             remark = "the framework is not given" if value.framework == "not given" else ""
             remark = f"recomputed, printed {value.printed}" if value.doubtful else remark
-            for cell in _cells(held, value) or ("",):
+            for cell in _cells(study_table, value) or ("",):
                 found = Statement(
-                    value.network, cell, value.batch, value.optimizer, first, second,
-                    said.turned() if said.is_reversed else said, printed(value), remark, value.statistic, differs=differs,
-                )  # fmt: skip
+                    value.network,
+                    cell,
+                    value.batch,
+                    value.optimizer,
+                    first,
+                    second,
+                    said.turned() if said.is_reversed else said,
+                    printed(value),
+                    remark,
+                    value.statistic,
+                    differs=differs,
+                )
                 yield found, (value,)
 
 
@@ -180,7 +195,7 @@ def printed(value: Value) -> str:
     return f"{value.value:g} {value.unit}".strip() if value.value is not None else ""
 
 
-def _sides(held: Held, document: Document, value: Value) -> tuple[Arm, Arm]:
+def _sides(study_table: StudyTable, document: Document, value: Value) -> tuple[Side, Side]:
     """Return both sides of a value. If the second names no framework or mode, it has that of the first.
 
     A value that names no side belongs to the first two frameworks that the document compares.
@@ -188,51 +203,53 @@ def _sides(held: Held, document: Document, value: Value) -> tuple[Arm, Arm]:
     if not (value.framework or value.faster or value.against):
         value = replace(value, framework=document.compares[0], against=document.compares[1])
     against, modes = value.against.split(), [value.mode, value.strategy, value.graph_pass]
-    first = _on_devices(_all(held, document, [value.framework, value.faster, *modes]), value)
+    first = _on_devices(_all(study_table, document, [value.framework, value.faster, *modes]), value)
     if _is_overhead(value):
-        if held.quantity == WEAK_SCALING:  # the speed of one device, which has the same share of work
+        if study_table.quantity == WEAK_SCALING:  # the speed of one device, which has the same share of work
             return replace(first, words=f"{first.framework} 1 device", settings={**first.settings, **ONE_DEVICE}), first
         # Ranks that exchange nothing: the same devices at the same time.
-        return first.joined(Arm("without exchange", settings={STRATEGY: ALONE})), first
-    second = _all(held, document, [*(modes if set(against) <= set(document.compares) else ()), *against])
+        return first.joined(Side("without exchange", settings={STRATEGY: ALONE})), first
+    second = _all(study_table, document, [*(modes if set(against) <= set(document.compares) else ()), *against])
     second = _on_devices(second, value)
     if value.workers is not None:
-        first = first.joined(Arm(f"{value.workers} workers", settings={WORKERS: str(value.workers)}))
+        first = first.joined(Side(f"{value.workers} workers", settings={WORKERS: str(value.workers)}))
         other = value.against_workers if value.against_workers is not None else value.workers
-        second = second.joined(Arm(f"{other} workers", settings={WORKERS: str(other)}))
+        second = second.joined(Side(f"{other} workers", settings={WORKERS: str(other)}))
     if not second.framework:
         second = replace(second, framework=first.framework, words=f"{first.framework} {second.words}".strip())
     return first, second
 
 
-def _on_devices(side: Arm, value: Value) -> Arm:
+def _on_devices(side: Side, value: Value) -> Side:
     """Return a side with the number of devices of a published value; a single process has one in any case."""
     if not value.devices or side.settings.get(STRATEGY) == SINGLE:
         return side
     words = f"{value.devices} device{'s' if value.devices > 1 else ''}"
-    return side.joined(Arm(words, settings={DEVICES: str(value.devices)}))
+    return side.joined(Side(words, settings={DEVICES: str(value.devices)}))
 
 
-def _all(held: Held, document: Document, words: list[str]) -> Arm:
-    found = Arm("")
+def _all(study_table: StudyTable, document: Document, words: list[str]) -> Side:
+    found = Side("")
     for word in dict.fromkeys(filter(None, words)):
-        found = found.joined(_arm(held, document, word))
+        found = found.joined(_side(study_table, document, word))
     return found
 
 
-def _arm(held: Held, document: Document, word: str) -> Arm:
-    """Return the variant that a word of the document refers to. UserError: no arm defines it."""
-    if word in held.arms:
-        return arm(word, held.arms[word])
+def _side(study_table: StudyTable, document: Document, word: str) -> Side:
+    """Return the variant that a word of the document refers to. UserError: no side defines it."""
+    if word in study_table.sides:
+        return read_side(word, study_table.sides[word])
     if word in document.compares:
-        return Arm(word, framework=word)
-    known = nearest(word, [*held.arms, *document.compares])
-    raise UserError(f"{held.entry} speaks of '{word}', which 'arms' does not map to a variant.{known}")
+        return Side(word, framework=word)
+    known = nearest(word, [*study_table.sides, *document.compares])
+    raise UserError(f"{study_table.entry} speaks of '{word}', which 'sides' does not map to a variant.{known}")
 
 
-def _compared(held: Held, document: Document, values: list[Value]) -> Iterator[tuple[Statement, tuple[Value, ...]]]:
+def _compared(
+    study_table: StudyTable, document: Document, values: list[Value]
+) -> Iterator[tuple[Statement, tuple[Value, ...]]]:
     """Yield a statement for every two values that differ only in the two words."""
-    ones, others = ([_without_word(value, word) for value in values] for word in held.compare)
+    ones, others = ([_without_word(value, word) for value in values] for word in study_table.compare)
     for (one, rest), (other, other_rest) in itertools.product(
         zip(values, ones, strict=True), zip(values, others, strict=True)
     ):
@@ -242,7 +259,9 @@ def _compared(held: Held, document: Document, values: list[Value]) -> Iterator[t
         first, second = (
             _on_devices(
                 _all(
-                    held, document, [value.framework, value.mode, value.strategy if value.strategy in held.arms else ""]
+                    study_table,
+                    document,
+                    [value.framework, value.mode, value.strategy if value.strategy in study_table.sides else ""],
                 ),
                 value,
             )
@@ -251,7 +270,7 @@ def _compared(held: Held, document: Document, values: list[Value]) -> Iterator[t
         texts = [printed(one), printed(other)]
         if ratio < 1:
             first, second, ratio, texts = second, first, 1 / ratio, texts[::-1]
-        for cell in _cells(held, one) or ("",):
+        for cell in _cells(study_table, one) or ("",):
             said = Claim(ratio, ratio, ordered=True)
             found = Statement(one.network, cell, one.batch, one.optimizer, first, second, said, " against ".join(texts))
             yield found, (one, other)

@@ -6,8 +6,8 @@ from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING
 
-from steelyard.analysis.matching import MeasuredArm, MeasuredGroup, beside
-from steelyard.analysis.measured_groups import arm_of
+from steelyard.analysis.matching import MeasuredContender, MeasuredGroup, beside
+from steelyard.analysis.measured_groups import contender_of
 from steelyard.analysis.measured_settings import of_plan
 from steelyard.errors import UserError
 from steelyard.host import links
@@ -99,8 +99,10 @@ def _groups(plan: RunPlan, table: PublishedTable) -> list[MeasuredGroup]:
     if quantity in SCORES:
         able = [group for group in able if len(_seeds(group, able)) >= LEAST_SEEDS]
     if quantity == WEAK_SCALING:
-        return [_measured(group, _arms(group) + _singles(group, able), quantity) for group in able]
-    return [_measured(group, _passes(group, table) if quantity == NODES else _arms(group), quantity) for group in able]
+        return [_measured(group, _contenders(group) + _singles(group, able), quantity) for group in able]
+    return [
+        _measured(group, _passes(group, table) if quantity == NODES else _contenders(group), quantity) for group in able
+    ]
 
 
 def _has(plan: RunPlan, group: Group, quantity: str) -> bool:
@@ -114,25 +116,34 @@ def _has(plan: RunPlan, group: Group, quantity: str) -> bool:
     return group.graphs if quantity == NODES else True
 
 
-def _measured(group: Group, arms: list[MeasuredArm], quantity: str) -> MeasuredGroup:
+def _measured(group: Group, contenders: list[MeasuredContender], quantity: str) -> MeasuredGroup:
     case = group.cases[0]
     return MeasuredGroup(
-        group.name, group.stands_for or f"{case.workload}:{case.preset}", case.task, case.batch, case.optimizer.name, arms,
-        lambda *_: SOME_RATIO, {}, conditions=of_plan(group), replaced=group.replaced, scores=quantity in SCORES,
-    )  # fmt: skip
+        group.name,
+        group.stands_for or f"{case.workload}:{case.preset}",
+        case.task,
+        case.batch,
+        case.optimizer.name,
+        contenders,
+        lambda *_: SOME_RATIO,
+        {},
+        conditions=of_plan(group),
+        replaced=group.replaced,
+        scores=quantity in SCORES,
+    )
 
 
-def _arms(group: Group) -> list[MeasuredArm]:
-    return [replace(arm_of(each.case, each.title), level=SOME_LEVEL) for each in group.variants]
+def _contenders(group: Group) -> list[MeasuredContender]:
+    return [replace(contender_of(each.case, each.title), level=SOME_LEVEL) for each in group.variants]
 
 
-def _singles(group: Group, among: Sequence[Group]) -> list[MeasuredArm]:
+def _singles(group: Group, among: Sequence[Group]) -> list[MeasuredContender]:
     """Return the single processes of other groups whose batch is that of one of this group's parts."""
     first = group.cases[0]
     batches = {first.batch // parts_of(case.strategy) for case in group.cases} - {first.batch}
     others = [each for each in among if _but(each.cases[0]) == _but(first) and each.cases[0].batch in batches]
     return [
-        replace(arm_of(each.case, each.title), level=SOME_LEVEL)
+        replace(contender_of(each.case, each.title), level=SOME_LEVEL)
         for other in others
         for each in other.variants
         if name_of(each.case.strategy) == SINGLE
@@ -145,14 +156,16 @@ def _but(case: Case) -> tuple[object, ...]:
     return case.workload, case.preset, sizes, case.data, case.task, case.settings.device, case.settings.precision
 
 
-def _passes(group: Group, table: PublishedTable) -> list[MeasuredArm]:
+def _passes(group: Group, table: PublishedTable) -> list[MeasuredContender]:
     """Return a variant for every set of passes that documents mention: counting a graph tries them all."""
     sides = [side for each in table.statements for side in (each.first, each.second) if side]
     choices = dict.fromkeys(side.settings[PASSES] for side in sides if PASSES in side.settings)
-    arms = [arm for arm in _arms(group) if PASSES in arm.settings][:1]
+    contenders = [contender for contender in _contenders(group) if PASSES in contender.settings][:1]
     return [
-        replace(arm, key=f"{arm.key}/{choice}", settings={**arm.settings, PASSES: choice}) for arm in arms for choice in choices
-    ]  # fmt: skip
+        replace(contender, key=f"{contender.key}/{choice}", settings={**contender.settings, PASSES: choice})
+        for contender in contenders
+        for choice in choices
+    ]
 
 
 def _seeds(group: Group, among: Sequence[Group]) -> set[int]:

@@ -40,11 +40,17 @@ def as_dict(view: View) -> dict[str, Any]:
     """
     known, quantity = view.record, view.quantity
     found = {
-        "run": view.name, "study": known.study, "created": known.created, "state": known.state, "method": known.method,
-        "machine": known.machine, "comparisons": [_comparison(each, view.comparisons) for each in view.comparisons],
+        "run": view.name,
+        "study": known.study,
+        "created": known.created,
+        "state": known.state,
+        "method": known.method,
+        "machine": known.machine,
+        "comparisons": [_comparison(each, view.comparisons) for each in view.comparisons],
         "missing": [asdict(each) for each in view.missing],
-        "warnings": [asdict(warning) for warning in view.warnings], "folder": str(view.folder),
-    }  # fmt: skip
+        "warnings": [asdict(warning) for warning in view.warnings],
+        "folder": str(view.folder),
+    }
     if view.repeated:
         found["repeated_for_standstill"] = [_repeated(each, view) for each in view.repeated]
     if view.searched:

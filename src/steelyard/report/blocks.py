@@ -219,9 +219,14 @@ class Table(Block):
 
 
 def plain_table(
-    title: str, caption: str, headings: Sequence[str], rows: Iterable[Sequence[str]], *, signs: Sequence[Style] = (),
+    title: str,
+    caption: str,
+    headings: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    *,
+    signs: Sequence[Style] = (),
     media: frozenset[Medium] = ON_PAGE,
-) -> Table:  # fmt: skip
+) -> Table:
     """Return a table of texts, of which the first in each row names it. `signs`: the styles of the rows, if they have any."""
     made = [
         Row(Cell(first), tuple(map(Cell, rest)), signs[place] if signs else None)

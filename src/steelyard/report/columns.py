@@ -47,60 +47,93 @@ class Column:
 
 def _latency(quantity: Quantity, percentile: str, width: int) -> Column:
     return Column(
-        quantity.name, lambda _, x, _s: formatting.latency(x, quantity), width,
+        quantity.name,
+        lambda _, x, _s: formatting.latency(x, quantity),
+        width,
         f"The time of one batch that {percentile} of 100 batches do not exceed, each timed alone; averaged over processes.",
-        quantity.name, tasks=quantity.tasks,
-    )  # fmt: skip
+        quantity.name,
+        tasks=quantity.tasks,
+    )
 
 
 COLUMNS = (
     Column(
-        "mean {per_step}", lambda _, x, s: formatting.mean_step(x, s), NARROW,
-        "Counted time divided by counted {steps}, averaged over processes. Lower is better.", "step time", per_input=True,
+        "mean {per_step}",
+        lambda _, x, s: formatting.mean_step(x, s),
+        NARROW,
+        "Counted time divided by counted {steps}, averaged over processes. Lower is better.",
+        "step time",
+        per_input=True,
     ),
     Column(
-        "median {per_step}", lambda _, x, s: Formatted(duration(x.speeds[s].median_ns)), 120,
-        "Half of the counted {steps} took less time; the median over processes.", per_input=True,
+        "median {per_step}",
+        lambda _, x, s: Formatted(duration(x.speeds[s].median_ns)),
+        120,
+        "Half of the counted {steps} took less time; the median over processes.",
+        per_input=True,
         tasks=(TRAINING,),  # an inference has the latency p50
     ),
     Column(
-        "throughput", formatting.throughput, 108,
-        "Batch size divided by the mean time of {a_step}. Higher is better.", "throughput", per_input=True,
+        "throughput",
+        formatting.throughput,
+        108,
+        "Batch size divided by the mean time of {a_step}. Higher is better.",
+        "throughput",
+        per_input=True,
     ),
     *(_latency(*each) for each in zip(LATENCIES, ("50", "95", "99"), (100, 0, 112), strict=True)),
     Column(
-        "first {step}", lambda _, x, _s: formatted.duration_or_dash(x.first_step_ns), NARROW,
-        "Includes compilation, tracing and memory allocation.", "first step",
+        "first {step}",
+        lambda _, x, _s: formatted.duration_or_dash(x.first_step_ns),
+        NARROW,
+        "Includes compilation, tracing and memory allocation.",
+        "first step",
     ),
     Column(
-        "time to first {step}", lambda _, x, _s: formatted.duration_or_dash(x.to_first_step_ns), 0,
-        "From the start of the process to the end of its first {step}, including imports.", "time to first step",
+        "time to first {step}",
+        lambda _, x, _s: formatted.duration_or_dash(x.to_first_step_ns),
+        0,
+        "From the start of the process to the end of its first {step}, including imports.",
+        "time to first step",
     ),
     Column(
-        "peak memory", lambda _, x, _s: formatting.memory(x), 94,
-        "On the device if the framework reports it, otherwise of the whole process.", "peak memory",
+        "peak memory",
+        lambda _, x, _s: formatting.memory(x),
+        94,
+        "On the device if the framework reports it, otherwise of the whole process.",
+        "peak memory",
     ),
     Column(
-        "test metric", lambda _, x, _s: formatting.test_metric(x), 120,
+        "test metric",
+        lambda _, x, _s: formatting.test_metric(x),
+        120,
         "The workload's metric on the test split, after the same number of training steps for every contender.",
         tasks=(TRAINING,),
     ),
     Column(
-        "share of peak", lambda _, x, s: formatting.share(x, s), 0,
-        "Arithmetic of {a_step} as a share of the fastest matrix product measured on this machine.", per_input=True,
+        "share of peak",
+        lambda _, x, s: formatting.share(x, s),
+        0,
+        "Arithmetic of {a_step} as a share of the fastest matrix product measured on this machine.",
+        per_input=True,
     ),
     Column(
-        "certified", lambda _, x, _s: Formatted(formatting.CERTIFICATES[x.proof.state]), NARROW,
+        "certified",
+        lambda _, x, _s: Formatted(formatting.CERTIFICATES[x.proof.state]),
+        NARROW,
         "Whether the contender was proved to compute the same as the reference.",
     ),
-)  # fmt: skip
+)
 
 
 LARGEST = Column(
-    "largest batch", lambda _, x, _s: formatting.largest_batch(x), NARROW,
+    "largest batch",
+    lambda _, x, _s: formatting.largest_batch(x),
+    NARROW,
     "The most samples per step with which the network trained within its memory, twice; in brackets the least that did not fit.",
-    LARGEST_BATCH.name, per_input=True,
-)  # fmt: skip
+    LARGEST_BATCH.name,
+    per_input=True,
+)
 
 
 def of_task(task: str) -> list[Column]:
@@ -122,21 +155,26 @@ EPOCHS = (
     _over_processes(EPOCH, 108, "Mean time of the counted passes over the training data."),
     _over_processes(TOTAL_TIME, NARROW, "Time of all epochs together, from the first step on, compilation included."),
     _over_processes(
-        EVALUATION_TIME, 94,
+        EVALUATION_TIME,
+        94,
         "Mean time to apply the network to the test split; of several evaluations, without the first, which may compile.",
     ),
-)  # fmt: skip
+)
 """The columns of the table of whole epochs. The first four contain no evaluation."""
 SHAPES = (
     Column(
-        "shapes in epoch 1", lambda _, x, _s: formatting.shapes(x, 1, "shapes"), 94,
+        "shapes in epoch 1",
+        lambda _, x, _s: formatting.shapes(x, 1, "shapes"),
+        94,
         "Different shapes of the batches of the first epoch. Frameworks that compile for each shape do so in this epoch.",
     ),
     Column(
-        "new shapes in epoch 2", lambda _, x, _s: formatting.shapes(x, 2, "new_shapes"), 94,
+        "new shapes in epoch 2",
+        lambda _, x, _s: formatting.shapes(x, 2, "new_shapes"),
+        94,
         "Shapes of the batches of the second epoch that the first did not have.",
     ),
-)  # fmt: skip
+)
 """Additional columns of that table if every batch is cut to its own longest sample."""
 
 

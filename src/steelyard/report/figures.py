@@ -18,8 +18,11 @@ CLEAR = "rgba(0,0,0,0)"
 DARK = "#22262b"
 FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif'
 HOVER_LABEL = {
-    "bgcolor": DARK, "bordercolor": DARK, "font": {"family": FONT, "size": 12, "color": "#ffffff"}, "align": "left",
-}  # fmt: skip
+    "bgcolor": DARK,
+    "bordercolor": DARK,
+    "font": {"family": FONT, "size": 12, "color": "#ffffff"},
+    "align": "left",
+}
 LEGEND = {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0, "traceorder": "normal"}
 
 
@@ -42,18 +45,32 @@ class Figure:
 def frame(height: int, legend: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:
     """Return a layout, with a legend if one is given; `more` holds the axes and other properties."""
     return {
-        "autosize": True, "height": height, "margin": {"l": 8, "r": 12, "t": 12, "b": 40}, "showlegend": bool(legend),
-        "paper_bgcolor": CLEAR, "plot_bgcolor": CLEAR, "font": {"family": FONT, "size": 12, "color": MUTED},
-        "dragmode": "zoom", "hoverlabel": HOVER_LABEL, **({"legend": legend} if legend else {}), **more,
-    }  # fmt: skip
+        "autosize": True,
+        "height": height,
+        "margin": {"l": 8, "r": 12, "t": 12, "b": 40},
+        "showlegend": bool(legend),
+        "paper_bgcolor": CLEAR,
+        "plot_bgcolor": CLEAR,
+        "font": {"family": FONT, "size": 12, "color": MUTED},
+        "dragmode": "zoom",
+        "hoverlabel": HOVER_LABEL,
+        **({"legend": legend} if legend else {}),
+        **more,
+    }
 
 
 def axis(title: str = "", **more: Any) -> dict[str, Any]:
     """Return an axis with a thin grid."""
     return {
-        "title": {"text": plain(title), "font": {"size": 12}, "standoff": 6}, "gridcolor": GRID, "zeroline": False,
-        "linecolor": GRID, "tickcolor": GRID, "automargin": True, "fixedrange": False, **more,
-    }  # fmt: skip
+        "title": {"text": plain(title), "font": {"size": 12}, "standoff": 6},
+        "gridcolor": GRID,
+        "zeroline": False,
+        "linecolor": GRID,
+        "tickcolor": GRID,
+        "automargin": True,
+        "fixedrange": False,
+        **more,
+    }
 
 
 def annotation(text: str, **where: Any) -> dict[str, Any]:

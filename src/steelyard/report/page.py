@@ -105,20 +105,34 @@ def render(view: View) -> str:
     sections = _sections(RunSubject(view, terms.texts))
     figures = [figure for workload in workloads for figure in workload.figures]
     figures += [figure for _, content in sections for figure in blocks_of_page.figures(content)]
-    return environment(terms).get_template(PAGE).render(
-        view=view, record=known, workloads=workloads, sections=sections,
-        navigation=partial(navigation, [section for section, _ in sections]),
-        summaries=_summaries(view, style), most_clauses=summaries.MOST_CLAUSES, few_clauses=summaries.FEW_CLAUSES,
-        errors=notices.gather(each for each in view.warnings if each.severity == "error"),
-        question=known.plan.study.question if by_time else headlines.basis(in_task(view.quantity, view.task)),
-        redone=published.documents(view),
-        rule="" if by_time else fill(headlines.RULE, view.task), intervals=headlines.INTERVALS,
-        when=formatted.moment(known.created),
-        machine_line=nodes.machine_line(known, view.disturbances, formatted.machine(host)),
-        figures=embedded([figure.as_dict() for figure in figures]), library=library() if figures else "",
-        terms=terms.texts, style=style_text, drawing=drawing, tables=tables,
-        policy=policy([tables, drawing, get_plotlyjs()], [style_text, ""]),
-    )  # fmt: skip
+    return (
+        environment(terms)
+        .get_template(PAGE)
+        .render(
+            view=view,
+            record=known,
+            workloads=workloads,
+            sections=sections,
+            navigation=partial(navigation, [section for section, _ in sections]),
+            summaries=_summaries(view, style),
+            most_clauses=summaries.MOST_CLAUSES,
+            few_clauses=summaries.FEW_CLAUSES,
+            errors=notices.gather(each for each in view.warnings if each.severity == "error"),
+            question=known.plan.study.question if by_time else headlines.basis(in_task(view.quantity, view.task)),
+            redone=published.documents(view),
+            rule="" if by_time else fill(headlines.RULE, view.task),
+            intervals=headlines.INTERVALS,
+            when=formatted.moment(known.created),
+            machine_line=nodes.machine_line(known, view.disturbances, formatted.machine(host)),
+            figures=embedded([figure.as_dict() for figure in figures]),
+            library=library() if figures else "",
+            terms=terms.texts,
+            style=style_text,
+            drawing=drawing,
+            tables=tables,
+            policy=policy([tables, drawing, get_plotlyjs()], [style_text, ""]),
+        )
+    )
 
 
 def _sections(subject: RunSubject) -> list[tuple[RunSection, list[Block]]]:
@@ -147,9 +161,14 @@ def policy(scripts: Iterable[str], styles: Iterable[str]) -> str:
     sheet that it adds for maps, which no plot needs.
     """
     rules = {
-        "default-src": "'none'", "script-src": _hashes(scripts), "style-src-elem": _hashes(styles),
-        "style-src-attr": "'unsafe-inline'", "img-src": "data:", "base-uri": "'none'", "form-action": "'none'",
-    }  # fmt: skip
+        "default-src": "'none'",
+        "script-src": _hashes(scripts),
+        "style-src-elem": _hashes(styles),
+        "style-src-attr": "'unsafe-inline'",
+        "img-src": "data:",
+        "base-uri": "'none'",
+        "form-action": "'none'",
+    }
     return "; ".join(f"{name} {sources}" for name, sources in rules.items())
 
 
@@ -162,9 +181,14 @@ def environment(terms: Glossary) -> Environment:
     """Return the environment that renders the templates of pages with these terms."""
     loader = FileSystemLoader(TEMPLATES)
     found = Environment(
-        loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, finalize=_shared,
+        loader=loader,
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_shared,
         bytecode_cache=COMPILED,
-    )  # fmt: skip
+    )
     found.filters.update(explained=lambda sentence: terms.marked(privacy.without_names(sentence)), term=terms.button)
     found.filters.update(anchor=anchor, build=formatting.build, describe=headlines.describe)
     return found

@@ -56,10 +56,19 @@ def render(shown: SmallPage) -> str:
     plots = [figure for section in shown.sections for figure in blocks.figures(section.blocks)]
     terms = Glossary({name: TERMS[name] for name in shown.explained})
     scripts, styles = ([drawing, get_plotlyjs()], [style, ""]) if shown.draws else ([], [style])
-    return page.environment(terms).get_template(TEMPLATE).render(
-        page=shown, terms=terms.texts, style=style, drawing=drawing, policy=page.policy(scripts, styles),
-        figures=page.embedded([figure.as_dict() for figure in plots]), library=page.library() if plots else "",
-    )  # fmt: skip
+    return (
+        page.environment(terms)
+        .get_template(TEMPLATE)
+        .render(
+            page=shown,
+            terms=terms.texts,
+            style=style,
+            drawing=drawing,
+            policy=page.policy(scripts, styles),
+            figures=page.embedded([figure.as_dict() for figure in plots]),
+            library=page.library() if plots else "",
+        )
+    )
 
 
 def write(shown: SmallPage, path: Path) -> Path:

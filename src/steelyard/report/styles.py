@@ -9,9 +9,14 @@ from steelyard.analysis.model import Comparison, Contender
 # (CIE 1976) for normal vision and each kind of colour blindness as modelled by Machado, Oliveira and Fernandes 2009.
 COLOURS = ("#6892d1", "#c17013", "#8c3ed1", "#636784", "#c13a3a", "#a3907a")
 SYMBOLS = (
-    ("circle", "●"), ("square", "■"), ("diamond", "◆"), ("triangle-up", "▲"), ("triangle-down", "▼"), ("cross", "✚"),
+    ("circle", "●"),
+    ("square", "■"),
+    ("diamond", "◆"),
+    ("triangle-up", "▲"),
+    ("triangle-down", "▼"),
+    ("cross", "✚"),
     ("star", "★"),
-)  # fmt: skip
+)
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
 
 

@@ -41,9 +41,13 @@ NAMES = 17
 PARTS = {"strong": "bold", "small": "dim"}
 STYLES = {Role.ASIDE: "dim", Role.ALARM: "yellow"}
 JUDGEMENTS = {
-    "same-size": "green", "same-order": "green", "other-size": "yellow", "opposite-order": "bold red", "open": "dim",
+    "same-size": "green",
+    "same-order": "green",
+    "other-size": "yellow",
+    "opposite-order": "bold red",
+    "open": "dim",
     "compatible-not-precise": "dim",
-}  # fmt: skip
+}
 SEVERITIES = {"error": "bold red", "warning": "yellow", "note": "dim"}
 MOST_NAMED = 4
 """The number of contenders named in a shared warning; the page names all."""

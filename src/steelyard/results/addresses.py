@@ -37,10 +37,19 @@ ADDRESS = re.compile(
 MEANT = re.compile(r"postgres(?:ql)?\s*['\"]*:|passw(?:or)?d\s*=|(?<!ray)://", re.IGNORECASE)
 # Words of libpq and of the server, which may be repeated from a message that contains a secret.
 PHRASES = (
-    "password authentication failed", "no password supplied", "Connection refused", "could not translate host name",
-    "No such file or directory", "timeout expired", "Connection timed out", "server does not support SSL", "does not exist",
-    "server closed the connection unexpectedly", "permission denied", "no pg_hba.conf entry",
-)  # fmt: skip
+    "password authentication failed",
+    "no password supplied",
+    "Connection refused",
+    "could not translate host name",
+    "No such file or directory",
+    "timeout expired",
+    "Connection timed out",
+    "server does not support SSL",
+    "does not exist",
+    "server closed the connection unexpectedly",
+    "permission denied",
+    "no pg_hba.conf entry",
+)
 # A shorter word of a secret counts only where it stands alone.
 LONG = 4
 # Parameters that locate a store; the values of all others may be secret.

@@ -110,7 +110,7 @@ def _joined(trial: Trial, counted: list[Reduced]) -> AllReduce:
     first, *_ = counted
     return AllReduce(
         first.collective, first.bytes, first.processes, plain.median(times), min(times), max(times), tuple(sent or ())
-    )  # fmt: skip
+    )
 
 
 def _sent_per_call(trial: Trial) -> float | None:
@@ -129,7 +129,7 @@ def received_per_step(trial: Trial, source: str) -> list[float] | None:
     """Return the bytes that every rank received in a counted step, as `sent_per_step` does."""
     return ranks.of_each(
         trial, lambda one: _per([each.received_bytes for each in one.counted(source)], _steps(one, source))
-    )  # fmt: skip
+    )
 
 
 def _steps(trial: Trial, source: str) -> int:

@@ -255,12 +255,28 @@ class Withheld:
 
 # Event -> its type. A trial needs no other events.
 EVENTS: dict[str, Any] = {
-    "hello": Hello, "applied": Applied, "phase": Phase, "samples": Block, "epoch": Shapes, "evaluated": Evaluated,
-    "outputs": Outputs, "end-check": EndCheck, "batches": BatchCheck, "imported": Imported,
-    "exchanged": Exchanged, "memory": Memory, "profiled": Profiled, "graph": GraphStage,
-    "all-reduce": Reduced, "staleness": Staleness, "warning": Warned, "error": Error, "done": Done,
-    protocol.WATCHED: Watched, protocol.WITHHELD: Withheld,
-}  # fmt: skip
+    "hello": Hello,
+    "applied": Applied,
+    "phase": Phase,
+    "samples": Block,
+    "epoch": Shapes,
+    "evaluated": Evaluated,
+    "outputs": Outputs,
+    "end-check": EndCheck,
+    "batches": BatchCheck,
+    "imported": Imported,
+    "exchanged": Exchanged,
+    "memory": Memory,
+    "profiled": Profiled,
+    "graph": GraphStage,
+    "all-reduce": Reduced,
+    "staleness": Staleness,
+    "warning": Warned,
+    "error": Error,
+    "done": Done,
+    protocol.WATCHED: Watched,
+    protocol.WITHHELD: Withheld,
+}
 
 
 def checked(event: dict[str, Any], line: int) -> Any:

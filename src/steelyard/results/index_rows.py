@@ -56,12 +56,20 @@ def of_points(run: str, found: Iterable[Point], stamp: str) -> list[Statement]:
     """Return the statements that index the points of a run that was read in the state `stamp`. They replace earlier ones."""
     rows = [
         {
-            "run": run, "line": each.line, "group_name": each.group, "variant": each.variant, "title": each.title,
-            "input": each.input, "framework": each.framework, "environment": each.environment, "version": each.version,
-            "step_ns": each.step_ns, "processes_ns": json.dumps(each.processes_ns),
+            "run": run,
+            "line": each.line,
+            "group_name": each.group,
+            "variant": each.variant,
+            "title": each.title,
+            "input": each.input,
+            "framework": each.framework,
+            "environment": each.environment,
+            "version": each.version,
+            "step_ns": each.step_ns,
+            "processes_ns": json.dumps(each.processes_ns),
         }
         for each in found
-    ]  # fmt: skip
+    ]
     read = {"run": run, "stamp": stamp}
     return [
         ("DELETE FROM points WHERE run = :run", [{"run": run}]),
@@ -121,10 +129,24 @@ def _row(run: str, trial: Trial) -> dict[str, Any]:
     job, case = trial.job, trial.job.case
     kind, message = trial.error or (None, None)
     return {
-        "run": run, "id": trial.folder.name, "kind": job.kind, "case_id": case.id, "round": job.round, "attempt": job.attempt,
-        "framework": case.framework, "workload": case.workload, "preset": case.preset, "mode": case.settings.mode,
-        "worker_hash": job.worker_hash, "job": json.dumps(asdict(job)), "to_first_step_ns": trial.first_step_since_spawn_ns,
+        "run": run,
+        "id": trial.folder.name,
+        "kind": job.kind,
+        "case_id": case.id,
+        "round": job.round,
+        "attempt": job.attempt,
+        "framework": case.framework,
+        "workload": case.workload,
+        "preset": case.preset,
+        "mode": case.settings.mode,
+        "worker_hash": job.worker_hash,
+        "job": json.dumps(asdict(job)),
+        "to_first_step_ns": trial.first_step_since_spawn_ns,
         "evaluation": json.dumps(asdict(trial.evaluation)) if trial.evaluation else None,
-        "error_kind": kind, "error_message": message, "done": int(trial.done), "folder": str(trial.folder),
-        **{name: getattr(trial, name) for name in AS_THEY_ARE}, **{name: json.dumps(getattr(trial, name)) for name in AS_JSON},
-    }  # fmt: skip
+        "error_kind": kind,
+        "error_message": message,
+        "done": int(trial.done),
+        "folder": str(trial.folder),
+        **{name: getattr(trial, name) for name in AS_THEY_ARE},
+        **{name: json.dumps(getattr(trial, name)) for name in AS_JSON},
+    }

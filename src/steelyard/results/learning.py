@@ -55,10 +55,12 @@ def course(trial: Trial) -> Course | None:
     after = {each.epoch: each.scores for each in trial.evaluations if each.epoch}
     names = dict.fromkeys(name for scores in after.values() for name in scores)
     return Course(
-        epochs=tuple(map(float, numbers)), steps=tuple(map(float, steps)), seconds=tuple(seconds.tolist()),
+        epochs=tuple(map(float, numbers)),
+        steps=tuple(map(float, steps)),
+        seconds=tuple(seconds.tolist()),
         losses=tuple(float(each.mean()) for each in losses),
         scores={name: tuple(after.get(number, {}).get(name, math.nan) for number in numbers) for name in names},
-    )  # fmt: skip
+    )
 
 
 def courses(trials: Iterable[Trial]) -> list[Course]:

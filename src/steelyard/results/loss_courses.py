@@ -94,10 +94,23 @@ def _training(trial: Trial, certificate: Mapping[str, Any]) -> str:
     declared = str(certificate.get("declared", ""))
     over = [parts_of(case.strategy), spread.shares, spread.statistics, spread.loss] if spread else []
     micro = case.settings.knobs.get(MICRO_BATCHES) if spread and spread.does.in_micro_batches else None
-    return json.dumps([
-        case.workload, case.specification, case.sizes, case.data, case.inputs, case.seed, case.settings.precision, rule,
-        "" if declared.startswith(CORRECTION_ALONE) else declared, over, micro, trial.blocks[0].input,
-    ], sort_keys=True)  # fmt: skip
+    return json.dumps(
+        [
+            case.workload,
+            case.specification,
+            case.sizes,
+            case.data,
+            case.inputs,
+            case.seed,
+            case.settings.precision,
+            rule,
+            "" if declared.startswith(CORRECTION_ALONE) else declared,
+            over,
+            micro,
+            trial.blocks[0].input,
+        ],
+        sort_keys=True,
+    )
 
 
 def _sentence(stretch: Stretch) -> str:

@@ -118,8 +118,14 @@ def _text(plan: RunPlan, machine: str) -> str:
     found = foreign(plan)
     hashes = {name: plan.workload_hashes.get(name, "") for name in found.workloads}
     parts = [
-        "steelyard record 1", machine, found.workloads, hashes, found.frameworks, plan.framework_hashes, found.interpreters,
-    ]  # fmt: skip
+        "steelyard record 1",
+        machine,
+        found.workloads,
+        hashes,
+        found.frameworks,
+        plan.framework_hashes,
+        found.interpreters,
+    ]
     return json.dumps(parts, sort_keys=True)
 
 

@@ -74,8 +74,16 @@ class Point:
 def facts(name: str, known: RunRecord) -> RunFacts:
     """Return the facts about a run with this record."""
     return RunFacts(
-        name, name, known.study, known.created, known.machine, known.host, known.method, known.worker_hash, known.environments,
-    )  # fmt: skip
+        name,
+        name,
+        known.study,
+        known.created,
+        known.machine,
+        known.host,
+        known.method,
+        known.worker_hash,
+        known.environments,
+    )
 
 
 def points(folder: Path, known: RunRecord, found: Iterable[Trial]) -> list[Point]:
@@ -110,9 +118,17 @@ def _of_variant(
         values = tuple(STEP_TIME.of_rounds(dict(sorted(found.items())), source).values())
         if len(values) >= LEAST_PROCESSES:
             yield Point(
-                run, atomic.key(*same, source), group.name, variant.name, variant.title, source, case.framework,
-                case.environment, environment["version"] if environment else "", values,
-            )  # fmt: skip
+                run,
+                atomic.key(*same, source),
+                group.name,
+                variant.name,
+                variant.title,
+                source,
+                case.framework,
+                case.environment,
+                environment["version"] if environment else "",
+                values,
+            )
 
 
 def read(folder: Path) -> tuple[RunFacts, list[Point]]:

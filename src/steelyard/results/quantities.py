@@ -106,8 +106,17 @@ def _latency(percentile: int) -> "Quantity":
         return float(np.quantile(latencies, share)) if len(latencies) * (1 - share) >= 1 else None
 
     name = f"latency p{percentile}"
-    return Quantity(name, "ns", read, _having(name, "lower", "lowest", "higher"), name, best="lowest", improved="lower",
-                    worsened="higher", tasks=(INFERENCE,))  # fmt: skip
+    return Quantity(
+        name,
+        "ns",
+        read,
+        _having(name, "lower", "lowest", "higher"),
+        name,
+        best="lowest",
+        improved="lower",
+        worsened="higher",
+        tasks=(INFERENCE,),
+    )
 
 
 LESS_MEMORY = Wording(
@@ -129,33 +138,74 @@ LESS_ENERGY = Wording(
 )
 
 STEP_TIME = Quantity(
-    "step time", "ns", lambda trial, source: trial.location_ns(source), TIME_PER_STEP, "time per step", per_process=False,
-)  # fmt: skip
+    "step time",
+    "ns",
+    lambda trial, source: trial.location_ns(source),
+    TIME_PER_STEP,
+    "time per step",
+    per_process=False,
+)
 THROUGHPUT = Quantity(
-    "throughput", "samples/s", _throughput, _having("throughput", "higher", "highest", "lower"), "throughput", per_process=False,
-    more_is_better=True, best="highest", improved="higher", worsened="lower",
-)  # fmt: skip
+    "throughput",
+    "samples/s",
+    _throughput,
+    _having("throughput", "higher", "highest", "lower"),
+    "throughput",
+    per_process=False,
+    more_is_better=True,
+    best="highest",
+    improved="higher",
+    worsened="lower",
+)
 LARGEST_BATCH = Quantity(
-    "largest batch", "samples", lambda trial, _: trial.job.schedule.batch or None,
-    _having("batch", "larger", "largest", "smaller"), "batch", per_process=False, more_is_better=True, best="largest",
-    improved="larger", worsened="smaller", tasks=(TRAINING,),
-)  # fmt: skip
+    "largest batch",
+    "samples",
+    lambda trial, _: trial.job.schedule.batch or None,
+    _having("batch", "larger", "largest", "smaller"),
+    "batch",
+    per_process=False,
+    more_is_better=True,
+    best="largest",
+    improved="larger",
+    worsened="smaller",
+    tasks=(TRAINING,),
+)
 FIRST_STEP = Quantity(
-    "first step", "ns", lambda trial, _: trial.phases_ns.get("first-step"), _having("first step", "faster", "fastest", "slower"),
+    "first step",
+    "ns",
+    lambda trial, _: trial.phases_ns.get("first-step"),
+    _having("first step", "faster", "fastest", "slower"),
     "first-step time",
-)  # fmt: skip
+)
 TIME_TO_FIRST_STEP = Quantity(
-    "time to first step", "ns", lambda trial, _: trial.first_step_since_spawn_ns, _time("time to first step"),
-    "time to first step", best="shortest",
-)  # fmt: skip
+    "time to first step",
+    "ns",
+    lambda trial, _: trial.first_step_since_spawn_ns,
+    _time("time to first step"),
+    "time to first step",
+    best="shortest",
+)
 PEAK_MEMORY = Quantity(
-    "peak memory", "bytes", lambda trial, _: ranks.peak_bytes(trial), LESS_MEMORY, "peak memory",
-    best="least", improved="less", worsened="more",
-)  # fmt: skip
+    "peak memory",
+    "bytes",
+    lambda trial, _: ranks.peak_bytes(trial),
+    LESS_MEMORY,
+    "peak memory",
+    best="least",
+    improved="less",
+    worsened="more",
+)
 ENERGY = Quantity(
-    "energy", "J", lambda trial, source: sum(utilisation.joules_per_step(trial, source).values()) or None, LESS_ENERGY,
-    "energy per step", per_process=False, best="least", improved="less", worsened="more",
-)  # fmt: skip
+    "energy",
+    "J",
+    lambda trial, source: sum(utilisation.joules_per_step(trial, source).values()) or None,
+    LESS_ENERGY,
+    "energy per step",
+    per_process=False,
+    best="least",
+    improved="less",
+    worsened="more",
+)
 """By the meters of the machine, which count all programs; never estimated. None where no meter can be read."""
 
 
@@ -169,10 +219,14 @@ def _memory(phase: str, name: str) -> Quantity:
 OF_PHASES = tuple(
     _memory(*each)
     for each in (
-        ("import", "memory of import"), ("build", "memory of build"), ("first-step", "memory of first step"),
-        ("warm-up", "memory of warm-up"), ("counted", "memory of counted steps"), ("evaluation", "memory of evaluation"),
+        ("import", "memory of import"),
+        ("build", "memory of build"),
+        ("first-step", "memory of first step"),
+        ("warm-up", "memory of warm-up"),
+        ("counted", "memory of counted steps"),
+        ("evaluation", "memory of evaluation"),
     )
-)  # fmt: skip
+)
 """The peak memory of each phase of a process, where the system can begin a peak again."""
 
 

@@ -142,10 +142,15 @@ def new(plan: RunPlan, command: str, worker_hash: str) -> RunRecord:
     from steelyard.version import VERSION
 
     return RunRecord(
-        plan=plan, created=datetime.now().astimezone().isoformat(timespec="seconds"), state="running",
-        command=command, worker_hash=worker_hash, steelyard=VERSION, identity=secrets.token_hex(8),
+        plan=plan,
+        created=datetime.now().astimezone().isoformat(timespec="seconds"),
+        state="running",
+        command=command,
+        worker_hash=worker_hash,
+        steelyard=VERSION,
+        identity=secrets.token_hex(8),
         allowed=permission.mark(plan, ""),
-    )  # fmt: skip
+    )
 
 
 def write(folder: Path, record: RunRecord) -> RunRecord:

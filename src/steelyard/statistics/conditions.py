@@ -32,9 +32,14 @@ DROPOUT = {ON: "dropout", OFF: "no dropout"}
 
 
 ASKED = {
-    "devices": "device", "batches": "batch", "precision": "precision", "data": "data", "learning_rate": "learning rate",
-    "epochs": "epochs", "versions": "versions",
-}  # fmt: skip
+    "devices": "device",
+    "batches": "batch",
+    "precision": "precision",
+    "data": "data",
+    "learning_rate": "learning rate",
+    "epochs": "epochs",
+    "versions": "versions",
+}
 """The settings that are needed to repeat a measurement -> their names in sentences."""
 
 
@@ -87,13 +92,17 @@ class Conditions:
         known = {
             "device_names": self.device_names or _kinds(self),
             "batches": self._batch,
-            "precision": self.precision, "data": self.data,
+            "precision": self.precision,
+            "data": self.data,
             **{name: f"{name} {_numbers(_list(value))}" for name, value in self.sizes.items()},
-            "optimizer": self.optimizer, "learning_rate": _named("learning rate", self.learning_rate),
-            "momentum": _named("momentum", self.momentum), "schedule": f"schedule {self.schedule}" if self.schedule else "",
-            "epochs": f"{self.epochs} epochs" if self.epochs else "", "dropout": DROPOUT.get(self.dropout, ""),
+            "optimizer": self.optimizer,
+            "learning_rate": _named("learning rate", self.learning_rate),
+            "momentum": _named("momentum", self.momentum),
+            "schedule": f"schedule {self.schedule}" if self.schedule else "",
+            "epochs": f"{self.epochs} epochs" if self.epochs else "",
+            "dropout": DROPOUT.get(self.dropout, ""),
             "versions": self.versions,
-        }  # fmt: skip
+        }
         return [text for name, text in known.items() if text and (name in self.assumed) == assumed]
 
     @property

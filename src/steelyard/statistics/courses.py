@@ -75,7 +75,7 @@ class Compared:
 
 def compare(
     courses: Mapping[str, Mapping[int, Sequence[float] | Values]], makers: Mapping[str, str] | None = None
-) -> Compared:  # fmt: skip
+) -> Compared:
     """Compare the losses of contenders, key -> {round: (steps,)}, all on the same batches in the same order from the first on.
 
     `makers`: the framework of each contender; by default it has one of its own. Contenders of one framework share their mistakes,
@@ -158,9 +158,11 @@ def _stretch(begin: int, end: int, own: Values, level: Values) -> Stretch:
     ends = edges_of(end)
     widths = np.diff(ends[begin : end + 1])
     return Stretch(
-        ends[begin] + 1, ends[end], float(np.average(own[begin:end], weights=widths)),
+        ends[begin] + 1,
+        ends[end],
+        float(np.average(own[begin:end], weights=widths)),
         float(np.average(level[begin:end], weights=widths)),
-    )  # fmt: skip
+    )
 
 
 def edges_of(windows: int) -> list[int]:

@@ -153,7 +153,11 @@ METRICS: dict[str, Callable[[Predictions], dict[str, float]]] = {
 }
 # Metric -> the arrays that `predictions` of a network must give; the accuracy's are made of the outputs where there is none.
 NEEDED = {
-    "accuracy": ("truth", "predicted"), "masked-language": ("nll", "words", "right", "next_right"),
-    "translation": ("nll", "words"), "speech": ("frames", "lengths", "transcript"), "spectrogram": ("mel", "gate"),
-    "next-token": ("nll", "tokens", "right"), "regression": ("predicted", "truth"),
-}  # fmt: skip
+    "accuracy": ("truth", "predicted"),
+    "masked-language": ("nll", "words", "right", "next_right"),
+    "translation": ("nll", "words"),
+    "speech": ("frames", "lengths", "transcript"),
+    "spectrogram": ("mel", "gate"),
+    "next-token": ("nll", "tokens", "right"),
+    "regression": ("predicted", "truth"),
+}

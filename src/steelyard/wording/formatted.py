@@ -80,10 +80,14 @@ def machine(host: dict[str, Any]) -> str:
         return ""
     cores, memory_bytes = host.get("cores_usable"), host.get("memory_bytes")
     parts = [
-        host.get("cpu_model"), cores and f"{cores} {'core' if cores == 1 else 'cores'}",
-        memory_bytes and f"{memory_bytes / 2**30:.0f} GiB memory", *host.get("gpus", ()), *host.get("npus", ()),
-        host.get("system"), "virtual machine" if host.get("virtualised") else "",
-    ]  # fmt: skip
+        host.get("cpu_model"),
+        cores and f"{cores} {'core' if cores == 1 else 'cores'}",
+        memory_bytes and f"{memory_bytes / 2**30:.0f} GiB memory",
+        *host.get("gpus", ()),
+        *host.get("npus", ()),
+        host.get("system"),
+        "virtual machine" if host.get("virtualised") else "",
+    ]
     return ", ".join(str(part) for part in parts if part)
 
 

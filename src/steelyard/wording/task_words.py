@@ -4,14 +4,24 @@ from steelyard_worker.case import INFERENCE, TRAINING
 
 WORDS = {
     TRAINING: {
-        "task": "training", "step": "step", "steps": "steps", "per_step": "step", "a_step": "a step",
-        "uncounted": "training and warm-up", "building": "building the network and its optimizer",
+        "task": "training",
+        "step": "step",
+        "steps": "steps",
+        "per_step": "step",
+        "a_step": "a step",
+        "uncounted": "training and warm-up",
+        "building": "building the network and its optimizer",
     },
     INFERENCE: {
-        "task": "inference", "step": "batch", "steps": "batches", "per_step": "time per batch", "a_step": "a batch",
-        "uncounted": "warm-up", "building": "building the network",
+        "task": "inference",
+        "step": "batch",
+        "steps": "batches",
+        "per_step": "time per batch",
+        "a_step": "a batch",
+        "uncounted": "warm-up",
+        "building": "building the network",
     },
-}  # fmt: skip
+}
 """{task: {placeholder: words}}."""
 
 

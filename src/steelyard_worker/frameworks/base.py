@@ -154,9 +154,14 @@ class Adapter(Protocol):
         """Return the software that does the work: versions of framework and NumPy, BLAS or oneDNN build, CPU features, CUDA."""
 
     def trainer(
-        self, implementation: ModuleType, sizes: dict[str, Any], network: Network, weights: Mapping[str, Array],
-        optimizer: Optimizer, rates: Array | None = None,
-    ) -> Trainer:  # fmt: skip
+        self,
+        implementation: ModuleType,
+        sizes: dict[str, Any],
+        network: Network,
+        weights: Mapping[str, Array],
+        optimizer: Optimizer,
+        rates: Array | None = None,
+    ) -> Trainer:
         """Build the network of `workloads/<workload>/<framework>.py` and load the canonical weights into it.
 
         rates: float32 (steps,), the learning rate of every step in place of the optimizer's; the last one stays for further
@@ -166,7 +171,7 @@ class Adapter(Protocol):
 
     def predictor(
         self, implementation: ModuleType, sizes: dict[str, Any], network: Network, weights: Mapping[str, Array]
-    ) -> Predictor:  # fmt: skip
+    ) -> Predictor:
         """Build the network for inference and load the canonical weights into it."""
 
     def pipeline(self, trainer: Any, source: Source, workers: int) -> Iterator[Any]:
@@ -190,9 +195,14 @@ class Adapter(Protocol):
         """
 
     def counting_trainer(
-        self, implementation: ModuleType, sizes: dict[str, Any], network: Network, weights: Mapping[str, Array],
-        optimizer: Optimizer, rates: Array | None = None,
-    ) -> CountingTrainer:  # fmt: skip
+        self,
+        implementation: ModuleType,
+        sizes: dict[str, Any],
+        network: Network,
+        weights: Mapping[str, Array],
+        optimizer: Optimizer,
+        rates: Array | None = None,
+    ) -> CountingTrainer:
         """Return a trainer of an asynchronous strategy that also counts the updates of all ranks.
 
         Called only in a job of its own. An adapter may lack this method.

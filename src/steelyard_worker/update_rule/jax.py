@@ -14,8 +14,11 @@ if TYPE_CHECKING:
     from steelyard_worker.frameworks.jax.layers import Layers
 
 NAMES = {
-    "bias": "kernel.bias", "gamma": "norm.gamma", "beta": "norm.beta", "fixed": "fixed.weight",
-}  # fmt: skip
+    "bias": "kernel.bias",
+    "gamma": "norm.gamma",
+    "beta": "norm.beta",
+    "fixed": "fixed.weight",
+}
 
 
 def forward(layers: Layers, sizes: dict[str, Any], batch: Mapping[str, jax.Array]) -> dict[str, jax.Array]:

@@ -21,7 +21,7 @@ class Network(nn.Cell):
 
     def construct(
         self, weight: Tensor, bias: Tensor, gamma: Tensor, beta: Tensor, rows: Tensor, table: Tensor, fixed: Tensor
-    ) -> tuple[Tensor]:  # fmt: skip
+    ) -> tuple[Tensor]:
         found = ops.sum(self.weight * weight) + ops.sum(self.bias * bias) + ops.sum(self.fixed * fixed)
         found = found + ops.sum(self.gamma * gamma) + ops.sum(self.beta * beta)
         found = found + ops.sum(self.table(rows) * table)

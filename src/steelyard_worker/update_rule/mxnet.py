@@ -22,9 +22,22 @@ class Network(HybridBlock):
             self.table = nn.Embedding(9, 4, prefix="table.")
 
     def hybrid_forward(
-        self, F: Any, weight: Any, bias: Any, gamma: Any, beta: Any, rows: Any, table: Any, fixed: Any, *, kernel: Any,
-        offset: Any, scale: Any, shift: Any, frozen: Any,
-    ) -> Any:  # fmt: skip
+        self,
+        F: Any,
+        weight: Any,
+        bias: Any,
+        gamma: Any,
+        beta: Any,
+        rows: Any,
+        table: Any,
+        fixed: Any,
+        *,
+        kernel: Any,
+        offset: Any,
+        scale: Any,
+        shift: Any,
+        frozen: Any,
+    ) -> Any:
         pairs = (kernel, weight), (offset, bias), (scale, gamma), (shift, beta), (frozen, fixed)
         products = [F.sum(F.broadcast_mul(F.expand_dims(own, axis=0), given)) for own, given in pairs]
         return F.add_n(*products, F.sum(self.table(rows) * table))

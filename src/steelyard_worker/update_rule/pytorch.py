@@ -22,7 +22,7 @@ class Network(nn.Module):
 
     def forward(
         self, weight: Tensor, bias: Tensor, gamma: Tensor, beta: Tensor, rows: Tensor, table: Tensor, fixed: Tensor
-    ) -> dict[str, Tensor]:  # fmt: skip
+    ) -> dict[str, Tensor]:
         found = (self.weight * weight).sum() + (self.bias * bias).sum() + (self.fixed * fixed).sum()
         found = found + (self.gamma * gamma).sum() + (self.beta * beta).sum() + (self.table(rows) * table).sum()
         return {"total": found[None]}

@@ -22,14 +22,25 @@ class Network:
         self.fixed = variables.new("fixed.weight", 5)
 
     def __call__(
-        self, weight: tf.Tensor, bias: tf.Tensor, gamma: tf.Tensor, beta: tf.Tensor, rows: tf.Tensor, table: tf.Tensor,
-        fixed: tf.Tensor, training: bool,
-    ) -> dict[str, tf.Tensor]:  # fmt: skip
+        self,
+        weight: tf.Tensor,
+        bias: tf.Tensor,
+        gamma: tf.Tensor,
+        beta: tf.Tensor,
+        rows: tf.Tensor,
+        table: tf.Tensor,
+        fixed: tf.Tensor,
+        training: bool,
+    ) -> dict[str, tf.Tensor]:
         del training  # it is the same in training and inference
         products = (
-            tf.transpose(self.weight) * weight, self.bias * bias, self.gamma * gamma, self.beta * beta,
-            tf.gather(self.table, rows) * table, self.fixed * fixed,
-        )  # fmt: skip
+            tf.transpose(self.weight) * weight,
+            self.bias * bias,
+            self.gamma * gamma,
+            self.beta * beta,
+            tf.gather(self.table, rows) * table,
+            self.fixed * fixed,
+        )
         return {"total": tf.add_n([tf.reduce_sum(each) for each in products])[None]}
 
 

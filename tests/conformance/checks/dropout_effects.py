@@ -14,16 +14,38 @@ RATES = (0.2, 0.5, 0.7)
 UNITS = 200_000
 NETWORKS = {
     "vgg16": {
-        "channels": 3, "image": 32, "width": 4, "dense": 32, "batch_norm": False, "freeze_backbone": False, "classes": 10,
+        "channels": 3,
+        "image": 32,
+        "width": 4,
+        "dense": 32,
+        "batch_norm": False,
+        "freeze_backbone": False,
+        "classes": 10,
         "batch": 4,
     },
     "vgg16:convolutions": {
-        "channels": 3, "image": 32, "width": 4, "dense": 0, "batch_norm": True, "conv_dropout": True, "freeze_backbone": False,
-        "classes": 10, "batch": 4,
+        "channels": 3,
+        "image": 32,
+        "width": 4,
+        "dense": 0,
+        "batch_norm": True,
+        "conv_dropout": True,
+        "freeze_backbone": False,
+        "classes": 10,
+        "batch": 4,
     },
-    "googlenet": {"channels": 3, "image": 32, "width": 8, "five_by_five": False, "aux": True, "beta": 2.0, "classes": 10, "batch": 4},
+    "googlenet": {
+        "channels": 3,
+        "image": 32,
+        "width": 8,
+        "five_by_five": False,
+        "aux": True,
+        "beta": 2.0,
+        "classes": 10,
+        "batch": 4,
+    },
     "inceptionv3": {"channels": 3, "image": 75, "width": 4, "aux": False, "beta": 2.0, "classes": 10, "batch": 2},
-}  # fmt: skip
+}
 
 
 def check_layer(dropped):

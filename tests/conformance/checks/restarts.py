@@ -12,23 +12,31 @@ CHANNELS, CLASSES, EPSILON = 4, 3, 1e-5
 # One block of a convolutional network and a dense layer; the checks of each framework have the implementation.
 NETWORK = Network(
     (
-        Parameter("block.conv.weight", (CHANNELS, 3, 3, 3), "conv", "normal"), *batch_norm("block.bn", CHANNELS),
-        Parameter("head.weight", (CLASSES, CHANNELS), "dense", "normal"), Parameter("head.bias", (CLASSES,), "bias", "normal"),
+        Parameter("block.conv.weight", (CHANNELS, 3, 3, 3), "conv", "normal"),
+        *batch_norm("block.bn", CHANNELS),
+        Parameter("head.weight", (CLASSES, CHANNELS), "dense", "normal"),
+        Parameter("head.bias", (CLASSES,), "bias", "normal"),
     ),
     (Input("image", (3, 4, 4), "float32"), Input("label", (), "int32", high=CLASSES)),
     0,
-)  # fmt: skip
+)
 SIZES = {"batch": 4}
 BEFORE, AFTER = 7, 5
 RATES = np.array((0.05, 0.1, 0.02, 0.2), np.float32)
 DECAY = {"weight_decay": 0.1, "decay": ("head.weight",)}
 PLAIN, MOMENTUM, ADAM = Optimizer("sgd", 0.1), Optimizer("sgd", 0.1, momentum=0.9), Optimizer("adam", 0.01)
 NATIVE = {
-    "plain": PLAIN, "momentum": MOMENTUM, "nesterov": replace(MOMENTUM, nesterov=True), "adam": ADAM,
-    "adamw": Optimizer("adamw", 0.01, **DECAY), "decayed momentum": replace(MOMENTUM, **DECAY),
-    "decayed adam": replace(ADAM, **DECAY), "clipped momentum": replace(MOMENTUM, clip=0.05), "clipped adam": replace(ADAM, clip=0.05),
+    "plain": PLAIN,
+    "momentum": MOMENTUM,
+    "nesterov": replace(MOMENTUM, nesterov=True),
+    "adam": ADAM,
+    "adamw": Optimizer("adamw", 0.01, **DECAY),
+    "decayed momentum": replace(MOMENTUM, **DECAY),
+    "decayed adam": replace(ADAM, **DECAY),
+    "clipped momentum": replace(MOMENTUM, clip=0.05),
+    "clipped adam": replace(ADAM, clip=0.05),
     "lamb": Optimizer("lamb", 0.01, **DECAY),
-}  # fmt: skip
+}
 RULES = {**NATIVE, **{f"reference {name}": replace(rule, implementation="reference") for name, rule in NATIVE.items()}}
 SCHEDULED = ("momentum", "adam", "adamw", "clipped momentum", "reference momentum", "reference adam")
 

@@ -29,8 +29,11 @@ def execute(arguments: argparse.Namespace) -> int:
         raise UserError("--steps and --epochs contradict each other. Remove one of them.")
     wishes = Wishes(
         {name: weight for name, weight in asked.items() if name not in CONDITIONS},
-        tuple(name for name in asked if name in CONDITIONS), arguments.steps, arguments.epochs, tuple(arguments.thresholds),
+        tuple(name for name in asked if name in CONDITIONS),
+        arguments.steps,
+        arguments.epochs,
+        tuple(arguments.thresholds),
         only_maintained=not arguments.any,
-    )  # fmt: skip
+    )
     folder = run_folders.find(selection.runs_of(arguments), arguments.run)
     return 0 if advice.show(analysis.view(folder), wishes, arguments.json) else 1

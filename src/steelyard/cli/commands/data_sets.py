@@ -20,8 +20,11 @@ def rows(options: Options, name: str) -> list[dict[str, Any]]:
 
 def _row(data_set: DataSet, presets: list[str], in_full: bool) -> dict[str, Any]:
     row: dict[str, Any] = {
-        "data": data_set.name, "title": data_set.title, "presets": presets, "source": data_set.home,
-    }  # fmt: skip
+        "data": data_set.name,
+        "title": data_set.title,
+        "presets": presets,
+        "source": data_set.home,
+    }
     if in_full:
         optional = [{"path": example_of(path), "format": text} for path, text in data_set.optional]
         layouts = list(map(_layout, data_set.readable))
@@ -54,9 +57,12 @@ def show(row: dict[str, Any]) -> None:
 
     console = Console(highlight=False)
     facts = {
-        row["data"]: row["title"], "presets": ", ".join(row["presets"]) or "none", "official data": row["source"],
-        "terms": row["terms"], "without --data": row["fetched"],
-    }  # fmt: skip
+        row["data"]: row["title"],
+        "presets": ", ".join(row["presets"]) or "none",
+        "official data": row["source"],
+        "terms": row["terms"],
+        "without --data": row["fetched"],
+    }
     selection.print_table([(f"[bold]{name}[/]", escape(text)) for name, text in facts.items()], "", "")
     console.print(
         "\nThe folder DIR of --data DIR holds one of these layouts, or is itself the folder or the file below DIR."

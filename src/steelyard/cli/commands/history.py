@@ -73,27 +73,51 @@ def _written(found: History, root: Path, arguments: argparse.Namespace) -> Path:
 def _as_dict(line: Line, tested: int) -> dict[str, Any]:
     newest, known, creep = line.newest, line.reference, line.creep
     return {
-        "group": newest.group, "contender": newest.variant, "input": newest.input, "machine": line.runs[-1].machine,
-        "method": line.runs[-1].method, "framework": newest.framework,
+        "group": newest.group,
+        "contender": newest.variant,
+        "input": newest.input,
+        "machine": line.runs[-1].machine,
+        "method": line.runs[-1].method,
+        "framework": newest.framework,
         "runs": [
-            {"run": run.name, "created": run.created, "version": point.version, "step_ns": point.step_ns,
-             "processes_ns": point.processes_ns}
+            {
+                "run": run.name,
+                "created": run.created,
+                "version": point.version,
+                "step_ns": point.step_ns,
+                "processes_ns": point.processes_ns,
+            }
             for run, point in zip(line.runs, line.points, strict=True)
         ],
         "changes": [
-            {"before": each.before.name, "after": each.after.name, **_ratio(each.ratio), "moved": each.moved,
-             "sentence": each.sentence}
+            {
+                "before": each.before.name,
+                "after": each.after.name,
+                **_ratio(each.ratio),
+                "moved": each.moved,
+                "sentence": each.sentence,
+            }
             for each in line.changes
         ],
         "creep": {
-            "since": creep.since.name, "weekly": _ratio(creep.weekly), "total": _ratio(creep.total), "moved": creep.moved,
+            "since": creep.since.name,
+            "weekly": _ratio(creep.weekly),
+            "total": _ratio(creep.total),
+            "moved": creep.moved,
             "sentence": creep.sentence,
-        } if creep else None,
+        }
+        if creep
+        else None,
         "newest_over_reference": {
-            **_ratio(known.ratio), "first": known.first.name, "last": known.last.name, "runs": known.runs,
-        } if known else None,
+            **_ratio(known.ratio),
+            "first": known.first.name,
+            "last": known.last.name,
+            "runs": known.runs,
+        }
+        if known
+        else None,
         "false_alarms": {"at_most": ERROR, "looks": LOOKS, "lines": tested},
-    }  # fmt: skip
+    }
 
 
 def _ratio(found: Ratio) -> dict[str, float]:

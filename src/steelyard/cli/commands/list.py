@@ -21,11 +21,14 @@ def execute(arguments: argparse.Namespace) -> int:
     options = selection.options_of(arguments)
     frameworks.use(options.framework_folders)
     lists: dict[str, Any] = {
-        "frameworks": _frameworks, "workloads": lambda: _workloads(options, arguments.json),
-        "presets": lambda: preset_list.rows(options.workload_folders, arguments.name), "studies": study_list.rows,
-        "strategies": lambda: strategy_list.rows(options), "data": lambda: data_sets.rows(options, arguments.name),
+        "frameworks": _frameworks,
+        "workloads": lambda: _workloads(options, arguments.json),
+        "presets": lambda: preset_list.rows(options.workload_folders, arguments.name),
+        "studies": study_list.rows,
+        "strategies": lambda: strategy_list.rows(options),
+        "data": lambda: data_sets.rows(options, arguments.name),
         "runs": lambda: runs.rows(selection.runs_of(arguments)),
-    }  # fmt: skip
+    }
     if arguments.name and arguments.what not in ("data", "presets"):
         raise UserError(
             f"'steelyard list {arguments.what}' takes no name; only 'steelyard list data NAME' and 'steelyard list "
@@ -58,12 +61,16 @@ def _frameworks() -> list[dict[str, Any]]:
 
     return [
         {
-            "framework": name, "title": known.title, "versions": versions_of(name),
+            "framework": name,
+            "title": known.title,
+            "versions": versions_of(name),
             "modes": [mode + (" (default)" if mode == known.default_mode else "") for mode in known.modes],
-            "devices": list(known.devices), "knobs": list(known.knobs), "note": known.note,
+            "devices": list(known.devices),
+            "knobs": list(known.knobs),
+            "note": known.note,
         }
         for name, known in frameworks.listed().items()
-    ]  # fmt: skip
+    ]
 
 
 def _workloads(options: Options, as_json: bool) -> list[dict[str, Any]]:

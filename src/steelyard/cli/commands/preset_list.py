@@ -31,11 +31,14 @@ def rows(folders: Iterable[str], name: str) -> list[dict[str, Any]]:
     meaning = _meaning(workload.folder / MODULE)
     return [
         {
-            "preset": f"{workload.name}:{each.name}", "summary": each.summary, "sizes": each.sizes, "data": each.data,
+            "preset": f"{workload.name}:{each.name}",
+            "summary": each.summary,
+            "sizes": each.sizes,
+            "data": each.data,
             "meaning": meaning,
         }
         for each in chosen
-    ]  # fmt: skip
+    ]
 
 
 def show(found: list[dict[str, Any]]) -> None:
@@ -60,11 +63,14 @@ def _summaries(workload: workloads.Workload) -> list[dict[str, Any]]:
     networks = workload.networks()
     return [
         {
-            "preset": f"{workload.name}:{name}", "summary": preset.summary,
-            "parameters": f"{networks[name].trainable_count:,}", "batch": preset.sizes["batch"], "data": _data(preset),
+            "preset": f"{workload.name}:{name}",
+            "summary": preset.summary,
+            "parameters": f"{networks[name].trainable_count:,}",
+            "batch": preset.sizes["batch"],
+            "data": _data(preset),
         }
         for name, preset in workload.presets.items()
-    ]  # fmt: skip
+    ]
 
 
 def _data(preset: Preset) -> str:

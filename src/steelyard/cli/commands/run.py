@@ -174,9 +174,12 @@ def _resumed(asked: Options, root: Path, name: str, nodes: Choice | None) -> tup
 def _check_nothing_else(asked: Options) -> None:
     """Reject options that a continued run would ignore. Two options may change, and three name the foreign code that may run."""
     plain = Options(
-        minutes=asked.minutes, silence_s=asked.silence_s, workload_folders=asked.workload_folders,
-        framework_folders=asked.framework_folders, external=asked.external,
-    )  # fmt: skip
+        minutes=asked.minutes,
+        silence_s=asked.silence_s,
+        workload_folders=asked.workload_folders,
+        framework_folders=asked.framework_folders,
+        external=asked.external,
+    )
     given = [each.name for each in fields(Options) if getattr(asked, each.name) != getattr(plain, each.name)]
     if given:
         raise UserError(
@@ -187,7 +190,7 @@ def _check_nothing_else(asked: Options) -> None:
 
 def continuable(
     folder: Path, named: Options = NOTHING_NAMED, done: str = "continued", fingerprint: str = ""
-) -> RunRecord:  # fmt: skip
+) -> RunRecord:
     """Return the record of a run that can be extended, with the folders of this installation.
 
     UserError: further processes would have other code, workloads or machines, or execute code that this user has not allowed.

@@ -60,6 +60,9 @@ def _row(folder: Path) -> dict[str, Any]:
         return {"run": folder.name, "study": "", "state": error.state, "processes": 0, "page": ""}
     page = folder / record.PAGE
     return {
-        "run": folder.name, "study": known.study, "state": run_folders.state(folder, known),
-        "processes": sum(1 for _ in folder.glob("trials/*/")), "page": page if page.exists() else "",
-    }  # fmt: skip
+        "run": folder.name,
+        "study": known.study,
+        "state": run_folders.state(folder, known),
+        "processes": sum(1 for _ in folder.glob("trials/*/")),
+        "page": page if page.exists() else "",
+    }

@@ -21,19 +21,31 @@ def rows(options: Options) -> list[dict[str, Any]]:
     found = strategy_table.rows(workloads.find(options.workload_folders).values())
     have = [
         {
-            "framework": each.framework, "title": each.title, "strategy": each.strategy, "kind": each.kind, "help": each.help,
-            "available": True, "not_in_modes": each.modes, "not_for_workloads": each.workloads, "other_algorithm": each.other,
+            "framework": each.framework,
+            "title": each.title,
+            "strategy": each.strategy,
+            "kind": each.kind,
+            "help": each.help,
+            "available": True,
+            "not_in_modes": each.modes,
+            "not_for_workloads": each.workloads,
+            "other_algorithm": each.other,
             "certified": {cell: list(parts) for cell, parts in each.certified.items()},
         }
         for each in found
-    ]  # fmt: skip
+    ]
     lack = [
         {
-            "framework": each.framework, "title": each.title, "kind": each.kind, "available": False, "reason": each.reason,
-            "script": str(each.script), "source": each.source,
+            "framework": each.framework,
+            "title": each.title,
+            "kind": each.kind,
+            "available": False,
+            "reason": each.reason,
+            "script": str(each.script),
+            "source": each.source,
         }
         for each in strategy_table.missing()
-    ]  # fmt: skip
+    ]
     # The sort is stable: within a framework, existing strategies come before missing ones.
     return sorted([*have, *lack], key=lambda row: row["framework"])
 

@@ -16,17 +16,20 @@ def rows() -> list[dict[str, Any]]:
     known, described = feasibility.known_here(), workloads.find()
     return [
         {
-            "study": study.name, "title": study.title, "question": study.question,
+            "study": study.name,
+            "title": study.title,
+            "question": study.question,
             "sizes": [
                 {
-                    "size": size, "summary": study.sizes[size].summary if size else "",
+                    "size": size,
+                    "summary": study.sizes[size].summary if size else "",
                     "seconds": _seconds(study, size, described, known),
                 }
                 for size in study.sizes or ("",)
             ],
         }
         for study in studies.all_studies().values()
-    ]  # fmt: skip
+    ]
 
 
 def show(found: list[dict[str, Any]]) -> None:

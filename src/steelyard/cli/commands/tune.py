@@ -13,10 +13,16 @@ from steelyard.results import run_folders
 MINUTES = 15.0
 LEAST_MINUTES = 0.5
 OWN = {
-    "workload": "--workload", "modes": "--mode", "knobs": "--knob", "minutes": "--minutes",
-    "workload_folders": "--workloads", "framework_folders": "--frameworks", "external": "--env",
-    "wait_minutes": "--wait", "no_wait": "--no-wait",
-}  # fmt: skip
+    "workload": "--workload",
+    "modes": "--mode",
+    "knobs": "--knob",
+    "minutes": "--minutes",
+    "workload_folders": "--workloads",
+    "framework_folders": "--frameworks",
+    "external": "--env",
+    "wait_minutes": "--wait",
+    "no_wait": "--no-wait",
+}
 """The arguments that only a search accepts, as they are typed."""
 
 
@@ -48,9 +54,15 @@ def planned(arguments: argparse.Namespace, folder: Path) -> RunPlan:
         raise UserError(f"--minutes {minutes:g}: a search needs a time limit of at least {LEAST_MINUTES} minutes.")
     group = tuning.chosen_group(plan, arguments.workload or "", arguments.tune, folder.name)
     return tuning.plan(
-        plan, folder.name, group, arguments.tune, _rival(folder, group, arguments.tune), minutes, arguments.modes or (),
+        plan,
+        folder.name,
+        group,
+        arguments.tune,
+        _rival(folder, group, arguments.tune),
+        minutes,
+        arguments.modes or (),
         arguments.knobs or (),
-    )  # fmt: skip
+    )
 
 
 def _rival(folder: Path, group: Group, environment: str) -> Variant | None:

@@ -14,9 +14,21 @@ if TYPE_CHECKING:
     from steelyard_worker.network import Input
 
 __all__ = [
-    "DataRequest", "DataSet", "OwnCode", "Prepared", "Progress", "check", "find", "inspect", "list_data", "prepare", "samples",
-    "sentences", "silent", "training_samples",
-]  # fmt: skip
+    "DataRequest",
+    "DataSet",
+    "OwnCode",
+    "Prepared",
+    "Progress",
+    "check",
+    "find",
+    "inspect",
+    "list_data",
+    "prepare",
+    "samples",
+    "sentences",
+    "silent",
+    "training_samples",
+]
 
 
 def check(request: DataRequest) -> None:

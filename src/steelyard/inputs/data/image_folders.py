@@ -23,9 +23,23 @@ from steelyard.inputs.data.work import Work
 SPLITS = {"train": "training", "val": "validation"}
 IMAGE = re.compile(r"\.(jpe?g|png)$", re.IGNORECASE)
 OTHER_IMAGES = {
-    ".avif", ".bmp", ".gif", ".heic", ".heif", ".jfif", ".jp2", ".jpe", ".jxl",
-    ".pgm", ".ppm", ".svg", ".tga", ".tif", ".tiff", ".webp",
-}  # fmt: skip
+    ".avif",
+    ".bmp",
+    ".gif",
+    ".heic",
+    ".heif",
+    ".jfif",
+    ".jp2",
+    ".jpe",
+    ".jxl",
+    ".pgm",
+    ".ppm",
+    ".svg",
+    ".tga",
+    ".tif",
+    ".tiff",
+    ".webp",
+}
 REPORT_IMAGES = 10_000
 OUTSIDE = "files outside of class folders"
 NESTED = "files in subfolders of class folders"
@@ -70,9 +84,13 @@ def _count_unused(path: Path, entries: Iterator[tuple[str, str]], inventory: Inv
                 left_out.setdefault(parts[:2], []).append(name)
         if reason:
             inventory.leave_out(reason, name)
-    refuse([
-        UserError(_without_images(path, place, left_out.get(place, []))) for place, read in is_read.items() if not read
-    ])  # fmt: skip
+    refuse(
+        [
+            UserError(_without_images(path, place, left_out.get(place, [])))
+            for place, read in is_read.items()
+            if not read
+        ]
+    )
 
 
 def _reason(parts: tuple[str, ...]) -> str:

@@ -24,9 +24,14 @@ from steelyard_worker.tensors import Writer
 ARTICLES_PER_TASK = 64  # also per call of the tokenizer; this bounds the memory
 MIN_ARTICLES_FOR_PROCESSES = 2000  # with fewer, starting processes takes longer than the work
 DTYPES = {
-    "input_ids": np.int32, "input_mask": np.int32, "segment_ids": np.int32, "masked_lm_positions": np.int32,
-    "masked_lm_ids": np.int32, "masked_lm_weights": np.float32, "next_sentence_label": np.int32,
-}  # fmt: skip
+    "input_ids": np.int32,
+    "input_mask": np.int32,
+    "segment_ids": np.int32,
+    "masked_lm_positions": np.int32,
+    "masked_lm_ids": np.int32,
+    "masked_lm_weights": np.float32,
+    "next_sentence_label": np.int32,
+}
 
 
 def write_language(work: Work[LanguageOptions]) -> None:

@@ -78,7 +78,7 @@ def article_samples(corpus: Corpus, settings: SampleSettings, copy: int, article
 
 def _pairs(
     corpus: Corpus, settings: SampleSettings, generator: np.random.Generator, article: int
-) -> Iterator[tuple[_Span, _Span, bool]]:  # fmt: skip
+) -> Iterator[tuple[_Span, _Span, bool]]:
     """Collect sentences until a sample is full, and split them in two parts.
 
     If the second part is replaced by text from another article, the next sample begins with the replaced sentences.
@@ -127,8 +127,13 @@ def _truncate(first: _Span, second: _Span, most: int, generator: np.random.Gener
 
 
 def _sample(
-    corpus: Corpus, settings: SampleSettings, generator: np.random.Generator, first: _Span, second: _Span, is_random: bool
-) -> Arrays:  # fmt: skip
+    corpus: Corpus,
+    settings: SampleSettings,
+    generator: np.random.Generator,
+    first: _Span,
+    second: _Span,
+    is_random: bool,
+) -> Arrays:
     ids, mask, segments = (np.zeros(settings.options.length, np.int32) for _ in range(3))
     border, end = first.size + 2, first.size + second.size + SPECIAL_TOKENS
     ids[0], ids[border - 1], ids[end - 1] = settings.cls_id, settings.sep_id, settings.sep_id
@@ -137,8 +142,13 @@ def _sample(
     mask[:end], segments[border:end] = 1, 1
     words = np.concatenate((np.arange(1, border - 1), np.arange(border, end - 1)))
     masked = _mask(ids, words, settings, generator)
-    return {"input_ids": ids, "input_mask": mask, "segment_ids": segments, **masked,
-            "next_sentence_label": np.array(is_random, np.int32)}  # fmt: skip
+    return {
+        "input_ids": ids,
+        "input_mask": mask,
+        "segment_ids": segments,
+        **masked,
+        "next_sentence_label": np.array(is_random, np.int32),
+    }
 
 
 def _mask(ids: Ints, words: Positions, settings: SampleSettings, generator: np.random.Generator) -> Arrays:

@@ -237,9 +237,16 @@ class RunningTextOptions(Options):
 
 
 OPTIONS_OF_FORM: dict[str, type[Options]] = {
-    "image": ImageOptions, "text": TextOptions, "speech": SpeechOptions, "pairs": PairOptions, "clips": ClipOptions,
-    "language": LanguageOptions, "arrays": SeededOptions, "running": RunningTextOptions, "code": SeededOptions,
-}  # fmt: skip
+    "image": ImageOptions,
+    "text": TextOptions,
+    "speech": SpeechOptions,
+    "pairs": PairOptions,
+    "clips": ClipOptions,
+    "language": LanguageOptions,
+    "arrays": SeededOptions,
+    "running": RunningTextOptions,
+    "code": SeededOptions,
+}
 
 
 def parse_options(data_set: DataSet, options: Mapping[str, Any]) -> Options:

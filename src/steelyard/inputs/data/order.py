@@ -60,7 +60,7 @@ def _check_batch(count: int, batch: int) -> None:
 
 def write_order(
     count: int, batch: int, steps: int, seed: int, lengths: Lengths | None = None, buckets: int = 1
-) -> Path:  # fmt: skip
+) -> Path:
     """Return the tensors folder that holds `order`; the first call writes it. Several buckets need `lengths` (count,)."""
     several = () if buckets == 1 or lengths is None else (buckets, hashlib.sha256(lengths.tobytes()).hexdigest())
     folder = cache_folder() / "data" / "orders" / atomic.key("order", METHOD, count, batch, steps, seed, *several)

@@ -22,9 +22,13 @@ FORMATS = ("JPEG", "PNG")
 PNG_BEGIN, PNG_BITS = b"\x89PNG\r\n\x1a\n", 24  # how a PNG begins, and the place of its byte with the bits per channel
 # The first bytes of formats that are not read, from which byte on, and their names.
 OTHERS = (
-    (0, b"GIF8", "GIF"), (0, b"BM", "BMP"), (0, b"II*\0", "TIFF"), (0, b"MM\0*", "TIFF"), (8, b"WEBP", "WebP"),
+    (0, b"GIF8", "GIF"),
+    (0, b"BM", "BMP"),
+    (0, b"II*\0", "TIFF"),
+    (0, b"MM\0*", "TIFF"),
+    (8, b"WEBP", "WebP"),
     (4, b"ftyp", "HEIC or AVIF"),
-)  # fmt: skip
+)
 ORIENTATION, UPRIGHT = 0x0112, 1  # the EXIF tag, and its value without a rotation
 
 SCALED = "pictures of 16 bits, scaled to 8"
@@ -78,9 +82,11 @@ def _in_8_bits(image: Image.Image) -> Image.Image:
 def _notes(image: Image.Image, content: bytes) -> list[str]:
     is_deep = content.startswith(PNG_BEGIN) and content[PNG_BITS] == 16
     notes = {
-        SCALED: is_deep, TRANSPARENT: _is_transparent(image), ROTATED: _orientation(image) != UPRIGHT,
+        SCALED: is_deep,
+        TRANSPARENT: _is_transparent(image),
+        ROTATED: _orientation(image) != UPRIGHT,
         SEVERAL: getattr(image, "n_frames", 1) > 1,
-    }  # fmt: skip
+    }
     return [reason for reason, holds in notes.items() if holds]
 
 

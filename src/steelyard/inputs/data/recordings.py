@@ -130,14 +130,16 @@ def _fields(line: str, where: str) -> tuple[str, str]:
 
 def _check_all_have_text(root: Path, folder: Path, suffix: str, known: set[str]) -> None:
     names = list_files(folder, re.compile(rf"^[^/]+{re.escape(suffix)}$"))
-    refuse([
-        UserError(
-            f"{folder / name} has no text: no line of {root / METADATA} begins with '{Path(name).stem}|'. Add the line, or "
-            "remove the recording."
-        )
-        for name in names
-        if name.removesuffix(suffix) not in known
-    ])  # fmt: skip
+    refuse(
+        [
+            UserError(
+                f"{folder / name} has no text: no line of {root / METADATA} begins with '{Path(name).stem}|'. Add the line, or "
+                "remove the recording."
+            )
+            for name in names
+            if name.removesuffix(suffix) not in known
+        ]
+    )
 
 
 def audio_folder(root: Path) -> tuple[Path, str]:

@@ -50,11 +50,15 @@ def _read_split(folder: Path, inventory: Inventory) -> list[Recording]:
         raise MissingData(f"{folder} holds no utterances; put SPEAKER/CHAPTER/*.flac there, or name another split.")
     chapters = sorted({path.parent for path in files})
     texts = dict(zip(chapters, accepted(map(attempted(_read_transcripts), chapters)), strict=False))
-    refuse([
-        MissingData(f"{path} has no transcript in {_transcript_file(path.parent)}; add its line, or remove the recording.")
-        for path in files
-        if path.stem not in texts[path.parent]
-    ])  # fmt: skip
+    refuse(
+        [
+            MissingData(
+                f"{path} has no transcript in {_transcript_file(path.parent)}; add its line, or remove the recording."
+            )
+            for path in files
+            if path.stem not in texts[path.parent]
+        ]
+    )
     _count_unspoken(files, texts, inventory)
     for name in list_files(folder, TRANSCRIPTS):
         if folder / name not in map(_transcript_file, chapters):

@@ -109,9 +109,12 @@ def learn_pieces(files: ParallelFiles, vocabulary: int, raw: bool) -> Tokenizer:
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence([spaces, pre_tokenizers.Punctuation()] if raw else [spaces])
     tokenizer.decoder = decoders.Metaspace()
     trainer = trainers.BpeTrainer(
-        vocab_size=vocabulary, min_frequency=MIN_OCCURRENCES, limit_alphabet=ALPHABET, special_tokens=list(SPECIAL),
+        vocab_size=vocabulary,
+        min_frequency=MIN_OCCURRENCES,
+        limit_alphabet=ALPHABET,
+        special_tokens=list(SPECIAL),
         show_progress=False,
-    )  # fmt: skip
+    )
     tokenizer.train_from_iterator((text for pair in files.pairs() for text in pair), trainer)
     if tokenizer.get_vocab_size() > vocabulary:
         raise UserError(

@@ -62,9 +62,13 @@ def learn_vocabulary(lines: Iterable[str], again: Iterable[str], size: int) -> l
     learner = Tokenizer(models.WordPiece(unk_token="[UNK]"))
     learner.normalizer, learner.pre_tokenizer = normalizer, pre_tokenizers.BertPreTokenizer()
     trainer = trainers.WordPieceTrainer(
-        vocab_size=size, min_frequency=MIN_OCCURRENCES, special_tokens=[*SPECIAL, *continued], show_progress=False,
-        initial_alphabet=alphabet, limit_alphabet=len(alphabet),
-    )  # fmt: skip
+        vocab_size=size,
+        min_frequency=MIN_OCCURRENCES,
+        special_tokens=[*SPECIAL, *continued],
+        show_progress=False,
+        initial_alphabet=alphabet,
+        limit_alphabet=len(alphabet),
+    )
     learner.train_from_iterator((line.replace("[UNK]", " ") for line in again), trainer)
     ids = learner.get_vocab()
     return sorted(ids, key=ids.__getitem__)

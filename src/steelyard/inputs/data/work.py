@@ -18,9 +18,21 @@ from steelyard_worker.tensors import Writer
 METHOD = 1  # part of the cache key; increase it when a change alters a prepared value
 # Of the data of each reader without a known checksum; increase it when a change alters what is read from such data alone.
 READINGS = {
-    "arrays": 1, "chapters": 2, "cifar": 2, "clips": 2, "code": 1, "digits": 2, "folders": 2, "pairs": 2, "ranks": 2,
-    "review_table": 2, "reviews": 2, "running": 1, "wikipedia": 2, "wikitext": 2,
-}  # fmt: skip
+    "arrays": 1,
+    "chapters": 2,
+    "cifar": 2,
+    "clips": 2,
+    "code": 1,
+    "digits": 2,
+    "folders": 2,
+    "pairs": 2,
+    "ranks": 2,
+    "review_table": 2,
+    "reviews": 2,
+    "running": 1,
+    "wikipedia": 2,
+    "wikitext": 2,
+}
 
 AnyOptions = TypeVar("AnyOptions", bound=Options)
 Item = TypeVar("Item")
@@ -71,9 +83,16 @@ class Work(Generic[AnyOptions]):
         """Return the writer of the arrays. Their metadata describe the source, and hold these facts of the reader."""
         data_set = self.source.data
         described = {
-            "data": data_set.name, "title": data_set.title, "terms": data_set.terms, "layout": self.source.layout.name,
-            "origin": self.source.origin, "content": self.source.identity, "verified": self.source.verified,
-            "classes": data_set.classes, "options": asdict(self.options), "method": METHOD,
-        }  # fmt: skip
+            "data": data_set.name,
+            "title": data_set.title,
+            "terms": data_set.terms,
+            "layout": self.source.layout.name,
+            "origin": self.source.origin,
+            "content": self.source.identity,
+            "verified": self.source.verified,
+            "classes": data_set.classes,
+            "options": asdict(self.options),
+            "method": METHOD,
+        }
         # The inventory is written when the writer is closed, so it may count until then.
         return atomic.tensors_writer(self.folder, {**described, **facts, **self.inventory.facts})

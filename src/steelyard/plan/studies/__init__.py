@@ -10,7 +10,7 @@ from steelyard.errors import named, nearest
 from steelyard.files import names, settings_files
 from steelyard.files.ranges import MINUTES, PROFILES, Range
 from steelyard.plan.cells import Cells
-from steelyard.published import gathering, held
+from steelyard.published import gathering, study_tables
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -45,7 +45,7 @@ class Study:
     minutes: float = field(default=0.0, metadata={"range": MINUTES})
     profiles: int = field(default=0, metadata={"range": PROFILES})
     thresholds: tuple[float, ...] = ()  # scores of which the page says when trainings reached them
-    published: tuple[held.Held, ...] = ()
+    published: tuple[study_tables.StudyTable, ...] = ()
 
     def of_size(self, size: str) -> Study:
         """Return the study with only the cells and the time limit of one of its sizes. UserError: it has no such size."""
@@ -90,9 +90,11 @@ def with_cells(study: Study, cells: tuple[Cells, ...]) -> Study:
 def of_inference(study: Study) -> Study:
     """Return a study of which the user wants the forward pass only: its name, title and question are adapted."""
     return replace(
-        study, name=f"{study.name[: names.LONGEST - len('-inference')]}-inference", title=f"{study.title}: inference",
+        study,
+        name=f"{study.name[: names.LONGEST - len('-inference')]}-inference",
+        title=f"{study.title}: inference",
         question="Which framework runs the forward pass fastest on this machine?",
-    )  # fmt: skip
+    )
 
 
 def only(study: Study, requested: Collection[str]) -> Study | None:
@@ -114,9 +116,13 @@ def of_workloads(study: Study, requested: tuple[str, ...], found: list[Workload]
     """
     first = study.cells[0]
     cells = Cells(
-        requested, first.frameworks, protocol=protocol or first.protocol, rounds=first.rounds,
-        train_steps=first.train_steps, evaluation_limit=first.evaluation_limit,
-    )  # fmt: skip
+        requested,
+        first.frameworks,
+        protocol=protocol or first.protocol,
+        rounds=first.rounds,
+        train_steps=first.train_steps,
+        evaluation_limit=first.evaluation_limit,
+    )
     titles = list(dict.fromkeys(each.title for each in found))
     different = list(dict.fromkeys(each.name for each in found))
     joined = "-".join(different)

@@ -30,13 +30,19 @@ def _plot(comparison: Comparison, contender: Contender, found: Counts) -> Figure
     rows = found.sum(axis=1, keepdims=True)
     shares = 100 * found / rows.clip(min=1)
     data = {
-        "type": "heatmap", "z": [figures.rounded(row) for row in shares], "customdata": found.tolist(), "zmin": 0, "zmax": 100,
-        "colorscale": COLOURS, "colorbar": {"ticksuffix": " %", "thickness": 10, "outlinewidth": 0},
+        "type": "heatmap",
+        "z": [figures.rounded(row) for row in shares],
+        "customdata": found.tolist(),
+        "zmin": 0,
+        "zmax": 100,
+        "colorscale": COLOURS,
+        "colorbar": {"ticksuffix": " %", "thickness": 10, "outlinewidth": 0},
         "hovertemplate": "class %{y} predicted as %{x}: %{customdata}, %{z:.3g} %<extra></extra>",
-    }  # fmt: skip
+    }
     layout = {
-        "xaxis": figures.axis("predicted class", nticks=10), "yaxis": figures.axis("true class", nticks=10, autorange="reversed"),
-    }  # fmt: skip
+        "xaxis": figures.axis("predicted class", nticks=10),
+        "yaxis": figures.axis("true class", nticks=10, autorange="reversed"),
+    }
     right = f"{100 * found.trace() / found.sum():.4g} %"
     caption = CAPTION.format(count=f"{int(found.sum()):,}", right=right)
     frame = figures.frame(HEIGHT, figures.LEGEND, hovermode="closest", **layout)

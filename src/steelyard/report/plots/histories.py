@@ -44,9 +44,13 @@ def _plot(place: int, lines: list[Line], found: History) -> Figure:
     marked = sum(len(line.points) for line in lines) <= MOST_MARKERS
     traces = [trace for number, line in enumerate(lines) for trace in _traces(number, line, scale, unit, marked)]
     layout = figures.frame(
-        HEIGHT, figures.LEGEND, xaxis=figures.axis(type="date"), hovermode="closest",
-        yaxis=figures.axis(f"time per step, {unit}", rangemode="tozero"), margin={"l": 8, "r": 12, "t": 36, "b": 40},
-    )  # fmt: skip
+        HEIGHT,
+        figures.LEGEND,
+        xaxis=figures.axis(type="date"),
+        hovermode="closest",
+        yaxis=figures.axis(f"time per step, {unit}", rangemode="tozero"),
+        margin={"l": 8, "r": 12, "t": 36, "b": 40},
+    )
     caption = (
         f"Each point is a run, the geometric mean over its processes, on {found.machines[machine]}. "
         "Rings: the first run of a new level."
@@ -61,16 +65,28 @@ def _traces(number: int, line: Line, scale: float, unit: str, marked: bool) -> I
     times = figures.rounded(point.step_ns / scale for point in line.points)
     name = figures.plain(newest.title)
     yield {
-        "type": "scatter", "mode": "lines+markers" if marked or len(days) == 1 else "lines", "name": name, "x": days, "y": times,
-        "line": {"color": look.colour, "width": 1.5, "dash": look.dash}, "marker": {"symbol": look.symbol, "size": 6},
-        "text": [figures.plain(f"{run.name}, {point.version}") for run, point in zip(line.runs, line.points, strict=True)],
+        "type": "scatter",
+        "mode": "lines+markers" if marked or len(days) == 1 else "lines",
+        "name": name,
+        "x": days,
+        "y": times,
+        "line": {"color": look.colour, "width": 1.5, "dash": look.dash},
+        "marker": {"symbol": look.symbol, "size": 6},
+        "text": [
+            figures.plain(f"{run.name}, {point.version}") for run, point in zip(line.runs, line.points, strict=True)
+        ],
         "hovertemplate": f"{name}<br>%{{x}}<br>%{{y}} {unit}<br>%{{text}}<extra></extra>",
-    }  # fmt: skip
+    }
     rings = [change.after.run for change in line.changes]
     at = [place for place, run in enumerate(line.runs) if run.run in rings]
     if at:
         yield {
-            "type": "scatter", "mode": "markers", "name": f"{name}, new level", "showlegend": False,
-            "x": [days[place] for place in at], "y": [times[place] for place in at], "hoverinfo": "skip",
+            "type": "scatter",
+            "mode": "markers",
+            "name": f"{name}, new level",
+            "showlegend": False,
+            "x": [days[place] for place in at],
+            "y": [times[place] for place in at],
+            "hoverinfo": "skip",
             "marker": {"symbol": "circle-open", "size": 14, "color": look.colour, "line": {"width": 2}},
-        }  # fmt: skip
+        }

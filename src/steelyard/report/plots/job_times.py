@@ -53,15 +53,22 @@ def _end(known: JobLength) -> int:
 def _across(end: int, task: str) -> dict[str, Any]:
     ticks = [10**power for power in range(int(math.log10(end)) + 1)]
     return figures.axis(
-        fill("{steps} of the job", task), type="log", range=[0, math.log10(end)], tickvals=ticks,
+        fill("{steps} of the job", task),
+        type="log",
+        range=[0, math.log10(end)],
+        tickvals=ticks,
         ticktext=[f"{tick:,}" for tick in ticks],
-    )  # fmt: skip
+    )
 
 
 def _line(contender: Contender, steps: list[float], values: list[float], style: Style) -> dict[str, Any]:
     title = figures.plain(contender.title)
     return {
-        "x": figures.rounded(steps), "y": figures.rounded(values), "mode": "lines", "name": title,
+        "x": figures.rounded(steps),
+        "y": figures.rounded(values),
+        "mode": "lines",
+        "name": title,
         "line": {"color": style.colour, "width": 1.5, "dash": style.dash},
-        "text": [duration(value * 1e9) for value in values], "hovertemplate": f"{title}<br>%{{x:,.0f}}: %{{text}}<extra></extra>",
-    }  # fmt: skip
+        "text": [duration(value * 1e9) for value in values],
+        "hovertemplate": f"{title}<br>%{{x:,.0f}}: %{{text}}<extra></extra>",
+    }

@@ -48,14 +48,22 @@ def _curve(contender: Contender, seconds: Series, style: Style) -> list[dict[str
     title, shares = figures.plain(contender.title), np.linspace(0, 1, POINTS)
     marks = [float(np.quantile(seconds, share)) for share in MARKED]
     line = {
-        "x": figures.rounded(np.quantile(seconds, shares)), "y": figures.rounded(100 * shares, 4), "mode": "lines",
-        "name": title, "legendgroup": contender.variant, "hoverinfo": "skip",
+        "x": figures.rounded(np.quantile(seconds, shares)),
+        "y": figures.rounded(100 * shares, 4),
+        "mode": "lines",
+        "name": title,
+        "legendgroup": contender.variant,
+        "hoverinfo": "skip",
         "line": {"color": style.colour, "width": 1.5, "dash": style.dash},
-    }  # fmt: skip
+    }
     markers = {
-        "x": figures.rounded(marks), "y": [100 * share for share in MARKED], "mode": "markers", "legendgroup": contender.variant,
-        "showlegend": False, "marker": {"symbol": style.symbol_of(contender), "size": 8, "color": style.colour},
+        "x": figures.rounded(marks),
+        "y": [100 * share for share in MARKED],
+        "mode": "markers",
+        "legendgroup": contender.variant,
+        "showlegend": False,
+        "marker": {"symbol": style.symbol_of(contender), "size": 8, "color": style.colour},
         "text": [f"p{share * 100:.0f}: {duration(mark * 1e9)}" for share, mark in zip(MARKED, marks, strict=True)],
         "hovertemplate": f"{title}<br>%{{text}}<extra></extra>",
-    }  # fmt: skip
+    }
     return [line, markers]

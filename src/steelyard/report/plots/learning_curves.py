@@ -122,26 +122,34 @@ def _arrived(group: str, lines: list[Line], score: str, threshold: float, styles
 
 def _line(
     line: Line, style: Style, across: list[float], values: list[float], unit: str, suffix: str, shape: str = "linear"
-) -> dict[str, Any]:  # fmt: skip
+) -> dict[str, Any]:
     title = plain(line.title)
     where = "%{x:.4g} s" if unit == "seconds" else "epoch %{x:.4g}"
     return {
-        "x": figures.rounded(across), "y": figures.rounded(values), "name": title, "legendgroup": line.title,
-        "mode": "lines" if shape == "hv" else "lines+markers", "connectgaps": False,
+        "x": figures.rounded(across),
+        "y": figures.rounded(values),
+        "name": title,
+        "legendgroup": line.title,
+        "mode": "lines" if shape == "hv" else "lines+markers",
+        "connectgaps": False,
         "line": {"color": style.colour, "width": 1.8, "dash": style.dash, "shape": shape},
         "marker": {"symbol": style.symbol, "size": 6, "color": style.colour},
         "hovertemplate": f"{title}<br>{where}: %{{y:.4g}}{suffix}<extra></extra>",
-    }  # fmt: skip
+    }
 
 
 def _band(
     line: Line, style: Style, across: list[float], low: list[float], high: list[float], shape: str = "linear"
-) -> list[dict[str, Any]]:  # fmt: skip
+) -> list[dict[str, Any]]:
     """Return the two edges of a band, the second filled down to the first."""
     edge = {
-        "x": figures.rounded(across), "mode": "lines", "line": {"width": 0, "color": style.colour, "shape": shape},
-        "showlegend": False, "legendgroup": line.title, "hoverinfo": "skip",
-    }  # fmt: skip
+        "x": figures.rounded(across),
+        "mode": "lines",
+        "line": {"width": 0, "color": style.colour, "shape": shape},
+        "showlegend": False,
+        "legendgroup": line.title,
+        "hoverinfo": "skip",
+    }
     fill = {"fill": "tonexty", "fillcolor": _transparent(style.colour)}
     return [{**edge, "y": figures.rounded(low)}, {**edge, "y": figures.rounded(high), **fill}]
 

@@ -40,9 +40,12 @@ def figure(comparison: Comparison) -> Figure | None:
     times = [value for trace in data for value in trace["y"]]
     ticks = [10**power for power in range(math.floor(math.log10(min(rates))), math.ceil(math.log10(max(rates))) + 1)]
     across = figures.axis(
-        "bandwidth of the link", type="log", tickvals=ticks, ticktext=[_rate(tick) for tick in ticks],
+        "bandwidth of the link",
+        type="log",
+        tickvals=ticks,
+        ticktext=[_rate(tick) for tick in ticks],
         range=[math.log10(min(rates) / 1.5), math.log10(max(rates) * 1.5)],
-    )  # fmt: skip
+    )
     down = forest.axis_between(0.8 * min(times), 1.25 * max(times), "time per step", "ns")
     layout = figures.frame(340, figures.LEGEND, hovermode="closest", xaxis=across, yaxis=down)
     return Figure(f"link speed/{comparison.group}", "Step time by the link between two hosts", CAPTION, data, layout)
@@ -83,18 +86,26 @@ def _line(comparison: Comparison, found: list[Contender], style: Style) -> dict[
     times = [_step_ns(comparison, each) for each in found]
     title = figures.plain(found[0].title.replace(f"@{link_of(found[0].case.strategy)}", ""))
     return {
-        "x": [_megabits(each) for each in found], "y": [each / 1e9 for each in times], "mode": "lines+markers", "name": title,
-        "line": {"color": style.colour, "width": 1.5}, "marker": {"color": style.colour, "symbol": style.symbol, "size": 9},
+        "x": [_megabits(each) for each in found],
+        "y": [each / 1e9 for each in times],
+        "mode": "lines+markers",
+        "name": title,
+        "line": {"color": style.colour, "width": 1.5},
+        "marker": {"color": style.colour, "symbol": style.symbol, "size": 9},
         "text": [f"{link_of(each.case.strategy)}: {duration(time)}" for each, time in zip(found, times, strict=True)],
         "hovertemplate": f"{title}<br>%{{text}}<extra></extra>",
-    }  # fmt: skip
+    }
 
 
 def _on_one_host(comparison: Comparison, contender: Contender, style: Style) -> dict[str, Any]:
     time, title = _step_ns(comparison, contender), figures.plain(contender.title)
     rates = [_megabits(each) for found in _by_strategy(comparison).values() for each in found]
     return {
-        "x": [min(rates) / 1.5, max(rates) * 1.5], "y": [time / 1e9] * 2, "mode": "lines", "name": f"{title} on one host",
-        "line": {"color": style.colour, "width": 1.2, "dash": "dash"}, "showlegend": False,
+        "x": [min(rates) / 1.5, max(rates) * 1.5],
+        "y": [time / 1e9] * 2,
+        "mode": "lines",
+        "name": f"{title} on one host",
+        "line": {"color": style.colour, "width": 1.2, "dash": "dash"},
+        "showlegend": False,
         "hovertemplate": f"{title}, one host: {figures.plain(duration(time))}<extra></extra>",
-    }  # fmt: skip
+    }

@@ -77,8 +77,13 @@ def _decades(data: list[dict[str, Any]]) -> list[int]:
 def _curve(contender: Contender, style: Style, steps: Any, values: Series, down: str) -> dict[str, Any]:
     title = figures.plain(contender.curve)
     return {
-        "x": (steps + 1).tolist(), "y": figures.rounded(values), "yaxis": down, "mode": "lines", "name": title,
-        "legendgroup": contender.variant, "showlegend": down == "y",
+        "x": (steps + 1).tolist(),
+        "y": figures.rounded(values),
+        "yaxis": down,
+        "mode": "lines",
+        "name": title,
+        "legendgroup": contender.variant,
+        "showlegend": down == "y",
         "line": {"color": style.colour, "width": 1.5, "dash": style.dash},
         "hovertemplate": f"{title}<br>step %{{x}}: %{{y:.6g}}<extra></extra>",
-    }  # fmt: skip
+    }

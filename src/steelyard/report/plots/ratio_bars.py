@@ -74,9 +74,14 @@ def ratio_bars(comparison: Comparison, source: str, styles: Styles) -> RatioBars
     label = f"{capitalised(comparison.quantity.label)} divided by that of the best: "
     label += "; ".join(f"{bar.title} {bar.text}" for bar in bars)
     return RatioBars(
-        label, bars, scale.place(1.0), (scale.place(1 / (1 + ranking.delta_used)), scale.place(1 + ranking.delta_used)),
-        scale.ticks(), down + AXIS_PIXELS, len(known) - len(drawn),
-    )  # fmt: skip
+        label,
+        bars,
+        scale.place(1.0),
+        (scale.place(1 / (1 + ranking.delta_used)), scale.place(1 + ranking.delta_used)),
+        scale.ticks(),
+        down + AXIS_PIXELS,
+        len(known) - len(drawn),
+    )
 
 
 def _span(contender: Contender, source: str, leader: str | None) -> tuple[float, float, float] | None:
@@ -117,14 +122,23 @@ class _Scale:
 
 
 def _bar(
-    comparison: Comparison, contender: Contender, source: str, span: tuple[float, float, float], scale: _Scale, row: int,
+    comparison: Comparison,
+    contender: Contender,
+    source: str,
+    span: tuple[float, float, float],
+    scale: _Scale,
+    row: int,
     styles: Styles,
-) -> Bar:  # fmt: skip
+) -> Bar:
     value, low, high = span
     # An interval from end to end would say nothing.
     tells = low < high and not (low <= scale.low and high >= scale.high)
     return Bar(
-        contender.name, str(formatting.ratio(comparison, contender, source)), scale.place(value),
-        scale.place(low) if tells else None, scale.place(high) if tells else None, ROW_PIXELS * row + 29,
+        contender.name,
+        str(formatting.ratio(comparison, contender, source)),
+        scale.place(value),
+        scale.place(low) if tells else None,
+        scale.place(high) if tells else None,
+        ROW_PIXELS * row + 29,
         styles[contender.variant],
-    )  # fmt: skip
+    )

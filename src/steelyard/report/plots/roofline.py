@@ -38,9 +38,12 @@ def figure(comparison: Comparison, points: Sequence[Point], styles: Styles) -> F
     speeds = [point.flops / 1e9 for point in points]
     bottom, top = min([*speeds, roof[0][1] / 1e9]) / 2, max([*speeds, one.peak_flops / 1e9]) * 2
     layout = figures.frame(
-        HEIGHT, figures.LEGEND, hovermode="closest", xaxis=_axis("operations per byte, at most", low, high, ""),
+        HEIGHT,
+        figures.LEGEND,
+        hovermode="closest",
+        xaxis=_axis("operations per byte, at most", low, high, ""),
         yaxis=_axis("", bottom, top, " GFLOP/s"),
-    )  # fmt: skip
+    )
     data = [_roof(roof), *(_point(point, styles[point.contender.variant]) for point in points)]
     caption = fill(CAPTION, comparison.task) + (CACHED if any(_may_be_cached(point.limits) for point in points) else "")
     return Figure(f"roofline/{comparison.group}", "Speed and the limits of this machine", caption, data, layout)
@@ -52,19 +55,26 @@ def _may_be_cached(limits: Limits) -> bool:
 
 def _roof(places: Sequence[tuple[float, float]]) -> dict[str, Any]:
     return {
-        "x": figures.rounded(x for x, _ in places), "y": figures.rounded(y / 1e9 for _, y in places), "mode": "lines",
-        "name": "limit of this machine", "line": {"color": figures.MUTED, "width": 2}, "hoverinfo": "skip",
-    }  # fmt: skip
+        "x": figures.rounded(x for x, _ in places),
+        "y": figures.rounded(y / 1e9 for _, y in places),
+        "mode": "lines",
+        "name": "limit of this machine",
+        "line": {"color": figures.MUTED, "width": 2},
+        "hoverinfo": "skip",
+    }
 
 
 def _point(point: Point, style: Style) -> dict[str, Any]:
     title = figures.plain(point.contender.title)
     share = percent(point.flops / point.limits.roof_flops)
     return {
-        "x": figures.rounded([point.limits.intensity]), "y": figures.rounded([point.flops / 1e9]), "mode": "markers",
-        "name": title, "marker": {"color": style.colour, "symbol": style.symbol_of(point.contender), "size": 11},
+        "x": figures.rounded([point.limits.intensity]),
+        "y": figures.rounded([point.flops / 1e9]),
+        "mode": "markers",
+        "name": title,
+        "marker": {"color": style.colour, "symbol": style.symbol_of(point.contender), "size": 11},
         "hovertemplate": f"{title}<br>{prefixed(point.flops)}FLOP/s, {share} of the limit<extra></extra>",
-    }  # fmt: skip
+    }
 
 
 def _axis(title: str, low: float, high: float, unit: str) -> dict[str, Any]:

@@ -99,21 +99,29 @@ def _scale(counted: Series) -> tuple[float, float]:
 
 def _trace(name: str, points: list[Point], colour: str, width: float, label: str) -> dict[str, Any]:
     return {
-        "x": [step for step, _, _ in points], "y": figures.rounded((y for _, y, _ in points), 4),
-        "customdata": [number for _, _, number in points], "mode": "lines", "line": {"color": colour, "width": width},
-        "yaxis": name, "connectgaps": False,
+        "x": [step for step, _, _ in points],
+        "y": figures.rounded((y for _, y, _ in points), 4),
+        "customdata": [number for _, _, number in points],
+        "mode": "lines",
+        "line": {"color": colour, "width": width},
+        "yaxis": name,
+        "connectgaps": False,
         "hovertemplate": f"%{{y:.4s}}s, {label}<br>round %{{customdata}}<extra></extra>",
-    }  # fmt: skip
+    }
 
 
 def _beyond(name: str, points: list[Point], colour: str, high: float) -> dict[str, Any]:
     """Return markers at the upper edge for steps beyond the scale, with their true values."""
     return {
-        "x": [step for step, _, _ in points], "y": figures.rounded([high]) * len(points), "mode": "markers", "yaxis": name,
-        "marker": {"symbol": "triangle-up", "size": 7, "color": colour}, "cliponaxis": False,
+        "x": [step for step, _, _ in points],
+        "y": figures.rounded([high]) * len(points),
+        "mode": "markers",
+        "yaxis": name,
+        "marker": {"symbol": "triangle-up", "size": 7, "color": colour},
+        "cliponaxis": False,
         "customdata": [[float(f"{y:.4g}"), number] for _, y, number in points],
         "hovertemplate": "%{customdata[0]:.4s}s, beyond the scale<br>round %{customdata[1]}<extra></extra>",
-    }  # fmt: skip
+    }
 
 
 def _title(name: str, title: str, beyond: list[Point]) -> dict[str, Any]:

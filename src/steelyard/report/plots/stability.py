@@ -58,11 +58,14 @@ def machine(view: View) -> Figure:
     cores = view.record.host.get("cores_logical") or 0
     edge = {"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": cores, "y1": cores}
     layout = figures.frame(
-        300, figures.LEGEND, barmode="stack", bargap=0.35,
+        300,
+        figures.LEGEND,
+        barmode="stack",
+        bargap=0.35,
         xaxis=figures.axis("", type="multicategory", showgrid=False, tickfont={"size": 11}),
         yaxis=figures.axis("cores in use", nticks=6, range=[0, max(cores, 1) * 1.08]),
         shapes=[{**edge, "line": {"width": 1, "dash": "dot", "color": figures.MUTED}}],
-    )  # fmt: skip
+    )
     data = [_load(lines, cores, *load) for load in LOADS]
     return Figure("machine", "Load of the machine", LOAD_CAPTION.format(cores=cores), data, layout, wide=True)
 
@@ -75,12 +78,15 @@ def _deviations(comparison: Comparison, contender: Contender, source: str, style
         fill(" per {step}", comparison.task) if quantity.name == "step time" else "",
     )
     return {
-        "x": list(values), "y": figures.rounded(100 * (value / mean - 1) for value in values.values()), "name": title,
-        "mode": "lines+markers", "line": {"color": style.colour, "width": 1.5, "dash": style.dash},
+        "x": list(values),
+        "y": figures.rounded(100 * (value / mean - 1) for value in values.values()),
+        "name": title,
+        "mode": "lines+markers",
+        "line": {"color": style.colour, "width": 1.5, "dash": style.dash},
         "marker": {"symbol": style.symbol_of(contender), "size": 8, "color": style.colour},
         "text": [plain(quantity_text(unit, value)) for value in values.values()],
         "hovertemplate": f"{title}, round %{{x}}<br>%{{text}}{per} (%{{y:+.2f}} %)<extra></extra>",
-    }  # fmt: skip
+    }
 
 
 def _load(lines: list[dict[str, Any]], cores: int, key: str, label: str, colour: str, hatch: str) -> dict[str, Any]:

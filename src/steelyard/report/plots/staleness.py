@@ -39,8 +39,11 @@ def _line(contender: Contender, found: Stale, style: Style) -> dict[str, Any]:
     title = figures.plain(f"{contender.title} (mean {significant(found.mean)})")
     shares = [100 * each / found.updates for each in found.missed]
     return {
-        "x": list(range(len(shares))), "y": figures.rounded(shares), "mode": "lines+markers", "name": title,
+        "x": list(range(len(shares))),
+        "y": figures.rounded(shares),
+        "mode": "lines+markers",
+        "name": title,
         "line": {"color": style.colour, "width": 1.5, "dash": style.dash},
         "marker": {"color": style.colour, "symbol": style.symbol, "size": 9},
         "hovertemplate": f"{title}<br>%{{x}} missed: %{{y:.3g}} %<extra></extra>",
-    }  # fmt: skip
+    }

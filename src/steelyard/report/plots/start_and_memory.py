@@ -64,10 +64,13 @@ def _memory(comparison: Comparison, known: StartAndMemory, styles: Styles) -> Fi
 def _phase(started: Sequence[Contender], key: str, label: str, colour: str, hatch: str) -> dict[str, Any]:
     spent_ns = [contender.phases_ns.get(key, 0.0) for contender in started]
     return {
-        **_bar([value / 1e9 for value in spent_ns]), "name": label, "marker": figures.bar_style(colour, hatch),
-        "text": [notation.duration(value) for value in spent_ns], "textposition": "none",
+        **_bar([value / 1e9 for value in spent_ns]),
+        "name": label,
+        "marker": figures.bar_style(colour, hatch),
+        "text": [notation.duration(value) for value in spent_ns],
+        "textposition": "none",
         "hovertemplate": f"{label}: %{{text}}<extra></extra>",
-    }  # fmt: skip
+    }
 
 
 def _bar(lengths: list[float]) -> dict[str, Any]:

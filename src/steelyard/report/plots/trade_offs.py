@@ -55,7 +55,10 @@ def _point(contender: Contender, known: TradeOff, style: Style) -> dict[str, Any
     texts = ", ".join(quantity_text(side.unit, side.mean(contender.case.id)) for side in sides)
     is_best = contender.case.id in {each.case.id for each in known.best}
     return {
-        "x": figures.rounded([x]), "y": figures.rounded([y]), "mode": "markers", "name": title,
+        "x": figures.rounded([x]),
+        "y": figures.rounded([y]),
+        "mode": "markers",
+        "name": title,
         "marker": {"symbol": style.symbol, "size": 12, "color": style.colour, "opacity": 1 if is_best else FADED},
         "hovertemplate": f"{title}<br>{figures.plain(texts)}<extra></extra>",
-    }  # fmt: skip
+    }

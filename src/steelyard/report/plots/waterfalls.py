@@ -42,10 +42,15 @@ def figure(comparison: Comparison, a: Profiled, b: Profiled) -> Figure:
     lengths.append(end)
     colours = ["#636784", *("#c17013" if each.change_ns > 0 else "#6892d1" for each in shown), "#636784"]
     bar: dict[str, Any] = {
-        "type": "bar", "orientation": "h", "base": figures.rounded(each / scale for each in bases),
-        "x": figures.rounded(each / scale for each in lengths), "y": list(range(len(bases))), "width": 0.4,
-        "marker": {"color": colours}, "hoverinfo": "skip",
-    }  # fmt: skip
+        "type": "bar",
+        "orientation": "h",
+        "base": figures.rounded(each / scale for each in bases),
+        "x": figures.rounded(each / scale for each in lengths),
+        "y": list(range(len(bases))),
+        "width": 0.4,
+        "marker": {"color": colours},
+        "hoverinfo": "skip",
+    }
     layout = figures.rows(
         ROW_PIXELS * len(texts) + 84, figures.axis(unit, nticks=6, rangemode="tozero"), texts, -0.9, 7
     )

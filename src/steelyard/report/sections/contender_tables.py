@@ -23,9 +23,14 @@ HOW_TO_READ = "How each column is read"
 
 
 def on_page(
-    subject: Subject, caption: str, contenders: Sequence[Contender], columns: Sequence[Column], source: str = "",
-    *, linked: bool = False,
-) -> Table:  # fmt: skip
+    subject: Subject,
+    caption: str,
+    contenders: Sequence[Contender],
+    columns: Sequence[Column],
+    source: str = "",
+    *,
+    linked: bool = False,
+) -> Table:
     """Return the table of a page. `source`: the input that the columns are about, if they are about one.
 
     `linked`: whether each row can be linked to, which one table of an input may be.
@@ -63,9 +68,11 @@ def _version_and_mode(contender: Contender) -> str:
 def _row(subject: Subject, contender: Contender, build: str, columns: Sequence[Column], source: str) -> Row:
     texts = [(column, column.format(subject.comparison, contender, source)) for column in columns]
     return Row(
-        Cell(contender.name, build), [_cell(column, text, contender) for column, text in texts],
-        subject.styles[contender.variant], contender.proof.state,
-    )  # fmt: skip
+        Cell(contender.name, build),
+        [_cell(column, text, contender) for column, text in texts],
+        subject.styles[contender.variant],
+        contender.proof.state,
+    )
 
 
 def _cell(column: Column, text: Formatted, contender: Contender) -> Cell:

@@ -43,6 +43,9 @@ def _row(of: Energy) -> list[str]:
     mean = of.per_step
     per_epoch = NO_VALUE if of.per_epoch is None else f"{significant(of.per_epoch)} J"
     return [
-        of.contender.name, str(of_mean("J", (mean.value_ns, mean.low_ns, mean.high_ns), mean.processes)),
-        f"{significant(of.per_sample)} J", per_epoch, f"{significant(of.watts)} W",
-    ]  # fmt: skip
+        of.contender.name,
+        str(of_mean("J", (mean.value_ns, mean.low_ns, mean.high_ns), mean.processes)),
+        f"{significant(of.per_sample)} J",
+        per_epoch,
+        f"{significant(of.watts)} W",
+    ]

@@ -39,6 +39,12 @@ def blocks(subject: Subject) -> Sequence[Block]:
 def _row(contender: Contender, network: Exchanged) -> list[str]:
     operators = ", ".join(f"{count} {name}" for name, count in network.operators.items())
     return [
-        contender.title, network.producer or "not stated", size(network.bytes), str(network.opset), str(network.nodes),
-        operators, f"{network.difference:.1e}", significant(network.largest),
-    ]  # fmt: skip
+        contender.title,
+        network.producer or "not stated",
+        size(network.bytes),
+        str(network.opset),
+        str(network.nodes),
+        operators,
+        f"{network.difference:.1e}",
+        significant(network.largest),
+    ]

@@ -81,11 +81,14 @@ def _stages(contender: Contender) -> list[list[str]]:
     first = stages[0]
     return [
         [
-            contender.title, each.stage.stage, f"{each.total:,} {each.stage.unit}", *(f"{each.costs[cost]:,}" for cost in COSTS),
+            contender.title,
+            each.stage.stage,
+            f"{each.total:,} {each.stage.unit}",
+            *(f"{each.costs[cost]:,}" for cost in COSTS),
             f"{each.total / first.total:.1%}" if each is not first and each.stage.unit == first.stage.unit else "",
         ]
         for each in stages
-    ]  # fmt: skip
+    ]
 
 
 def _removed(graphs: Sequence[Counted]) -> list[list[str]]:
@@ -95,22 +98,30 @@ def _removed(graphs: Sequence[Counted]) -> list[list[str]]:
         return []
     return [[NONE, f"{base.total:,}", *[""] * (len(PASSES_HEADINGS) - 2)]] + [
         [
-            words_of(value), f"{each.total:,}", f"{base.total - each.total:,}", f"{1 - each.total / base.total:.1%}",
-            *(f"{base.costs[cost] - each.costs[cost]:,}" for cost in COSTS), added(value, found),
+            words_of(value),
+            f"{each.total:,}",
+            f"{base.total - each.total:,}",
+            f"{1 - each.total / base.total:.1%}",
+            *(f"{base.costs[cost] - each.costs[cost]:,}" for cost in COSTS),
+            added(value, found),
         ]
         for value, each in found.items()
         if value != NONE
-    ]  # fmt: skip
+    ]
 
 
 def _speeds(comparison: Comparison) -> list[list[str]]:
     """Return the rows of the loss of speed without some passes."""
     return [
-        [each.title, whole.title, *_change(1 - 1 / ratio.value, 1 - 1 / ratio.low, 1 - 1 / ratio.high, wide),
-         *_change(ratio.value - 1, ratio.low - 1, ratio.high - 1, wide)]
+        [
+            each.title,
+            whole.title,
+            *_change(1 - 1 / ratio.value, 1 - 1 / ratio.low, 1 - 1 / ratio.high, wide),
+            *_change(ratio.value - 1, ratio.low - 1, ratio.high - 1, wide),
+        ]
         for each, whole, ratio in graphs.without_some_passes(comparison)
         for wide in (is_wide(ratio.low, ratio.high),)
-    ]  # fmt: skip
+    ]
 
 
 def _change(value: float, low: float, high: float, wide: bool) -> tuple[str, str]:

@@ -49,9 +49,15 @@ def page(found: History) -> SmallPage:
     of_study = f" of {found.study}" if found.study else ""
     heading = f"{found.study or 'All studies'} over time"
     return SmallPage(
-        f"History{of_study}", f"history{of_study}", heading, QUESTION, list(_answer(found)),
-        list(_sections(found)) if found.lines else [], ("interval", "trial"), draws=True,
-    )  # fmt: skip
+        f"History{of_study}",
+        f"history{of_study}",
+        heading,
+        QUESTION,
+        list(_answer(found)),
+        list(_sections(found)) if found.lines else [],
+        ("interval", "trial"),
+        draws=True,
+    )
 
 
 def lines(found: History) -> Iterator[Block]:
@@ -95,9 +101,14 @@ def _row(of: Line) -> tuple[str, ...]:
     change = f"{history.changed(last.ratio)}, {last.after.when.date()}" if last else "none"
     change = f"creeps since about {of.creep.since.when.date()}" if of.creep else change
     return (
-        newest.title, newest.group, headlines.SHORT_INPUTS[newest.input], _machine(of), str(len(of.runs)),
-        notation.duration(newest.step_ns), change,
-    )  # fmt: skip
+        newest.title,
+        newest.group,
+        headlines.SHORT_INPUTS[newest.input],
+        _machine(of),
+        str(len(of.runs)),
+        notation.duration(newest.step_ns),
+        change,
+    )
 
 
 def _machine(of: Line) -> str:

@@ -81,23 +81,27 @@ Column = tuple[str, "Callable[[Speed], str]", str]
 
 COLUMNS: tuple[Column, ...] = (
     (
-        "busy cores", _busy_cores,
+        "busy cores",
+        _busy_cores,
         "CPU time over elapsed time, and its share of the cores that a process is given. Waiting in a loop counts as busy.",
     ),
     (
-        "share of peak", lambda x: _share(x.share_of_peak),
+        "share of peak",
+        lambda x: _share(x.share_of_peak),
         "arithmetic of {a_step} as a share of the fastest matrix product.",
     ),
     (
-        "share of bandwidth", _bandwidth,
+        "share of bandwidth",
+        _bandwidth,
         "what {a_step} must move between memory and processor as a share of the bandwidth; most frameworks move more.",
     ),
     (
-        "GPU use", lambda x: _share(x.gpu_share),
+        "GPU use",
+        lambda x: _share(x.gpu_share),
         "share of the time in which a kernel ran, by the counter of the driver.",
     ),
     ("energy", _energy, "of {a_step} by the meters of the machine, which count all programs, and the mean power."),
-)  # fmt: skip
+)
 
 
 def _columns(known: MachineLimits) -> list[Column]:

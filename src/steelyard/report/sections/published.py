@@ -144,7 +144,7 @@ def _row(cells: Cells, names_differences: bool) -> Row:
         Cell(cells.sides, cells.network),
         (said, ratio, judgement, Cell(cells.values, cells.setting)),
         below=f"Document: {cells.settings}",
-    )  # fmt: skip
+    )
 
 
 def _state(judgement: str) -> str:

@@ -31,43 +31,54 @@ def columns(rows: Sequence[Exchanged]) -> list[Column]:
 
     found = [
         column(
-            "sent per step and rank", lambda x, comparison: _carried(x, x.sent_bytes, comparison),
+            "sent per step and rank",
+            lambda x, comparison: _carried(x, x.sent_bytes, comparison),
             "What the TCP connections of a rank sent in a counted step, by the counters of the kernel; the least and the most "
             "where ranks differ. Exchange through memory or Unix sockets is not seen.",
         ),
         column(
-            "received per step and rank", lambda x, comparison: _carried(x, x.received_bytes, comparison),
+            "received per step and rank",
+            lambda x, comparison: _carried(x, x.received_bytes, comparison),
             "The same of what a rank received. Servers beside the ranks have no record of their own, but what they send is "
             "received here.",
         ),
         column(
-            "all-reduce alone", lambda x, _: _all_reduce(x.contender),
+            "all-reduce alone",
+            lambda x, _: _all_reduce(x.contender),
             "The time in which the strategy's own collective sums or averages a buffer as large as the gradients over all ranks, "
             "when nothing else is computed: the median of some blocks, with the least and the most.",
         ),
         column(
-            "bus bandwidth", lambda x, _: _bandwidth(x.contender),
+            "bus bandwidth",
+            lambda x, _: _bandwidth(x.contender),
             "Of that all-reduce with n ranks: 2 (n - 1) / n times the buffer, over the time (NVIDIA nccl-tests). A rank must "
             "send at least that much, so it can be compared with the bandwidth of a link for any number of ranks.",
         ),
         column(
-            "exposed per step", _exposed,
+            "exposed per step",
+            _exposed,
             "The exposed exchange as a time: how much longer a step takes than with ranks that exchange nothing. Less than an "
             "all-reduce alone takes means that computation hides a part of it; more, that ranks also wait for each other.",
         ),
-    ]  # fmt: skip
+    ]
     if any(each.contender.profile for each in rows):
-        found.append(column(
-            "time in collectives", lambda x, _: _in_collectives(x.contender),
-            "The time of a profiled step in operations that exchange something, on the first rank, by the framework's own "
-            "profiler, with what a rank waits for others in them. Where they run beside others, each counts by its share.",
-        ))  # fmt: skip
+        found.append(
+            column(
+                "time in collectives",
+                lambda x, _: _in_collectives(x.contender),
+                "The time of a profiled step in operations that exchange something, on the first rank, by the framework's own "
+                "profiler, with what a rank waits for others in them. Where they run beside others, each counts by its share.",
+            )
+        )
     if any(staleness(each.contender) for each in rows):
-        found.append(column(
-            "missed updates", lambda x, _: _stale(x.contender),
-            "How many updates of other ranks a gradient had missed, on average: they were applied after this rank had read the "
-            "weights. The share is that of gradients that had missed none.",
-        ))  # fmt: skip
+        found.append(
+            column(
+                "missed updates",
+                lambda x, _: _stale(x.contender),
+                "How many updates of other ranks a gradient had missed, on average: they were applied after this rank had read "
+                "the weights. The share is that of gradients that had missed none.",
+            )
+        )
     return found
 
 

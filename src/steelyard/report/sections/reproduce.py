@@ -18,8 +18,11 @@ def blocks(subject: RunSubject) -> Sequence[Block]:
     """Return the section. The passwords of addresses are not shown."""
     view, known = subject.view, subject.view.record
     names = {
-        "measuring code": known.worker_hash, "machine": known.machine, "run": view.name, "folder": str(view.folder),
-    }  # fmt: skip
+        "measuring code": known.worker_hash,
+        "machine": known.machine,
+        "run": view.name,
+        "folder": str(view.folder),
+    }
     pairs: list[tuple[str, str | tuple[Part, ...]]] = [
         ("steelyard", known.steelyard),
         ("method", str(known.method)),

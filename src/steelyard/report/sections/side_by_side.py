@@ -33,9 +33,14 @@ def page(found: SideBySide) -> SmallPage:
     ]
     machines = PageSection("Runs and machines", "machines", [Facts(list(found.runs.items()))])
     return SmallPage(
-        heading, "side by side", heading, QUESTION, [*answers, aside(NEVER, terms=True)], [*sections, machines],
+        heading,
+        "side by side",
+        heading,
+        QUESTION,
+        [*answers, aside(NEVER, terms=True)],
+        [*sections, machines],
         ("contender", "interval"),
-    )  # fmt: skip
+    )
 
 
 def lines(found: SideBySide) -> Iterator[Block]:

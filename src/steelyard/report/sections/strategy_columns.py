@@ -31,51 +31,61 @@ def columns(rows: Sequence[Scaled]) -> list[Column]:
 
     mean, *_ = COLUMNS
     found = [
-        column("number of parts", lambda x: Formatted(str(x.parts)), "Ranks or devices over which the training is spread."),
+        column(
+            "number of parts", lambda x: Formatted(str(x.parts)), "Ranks or devices over which the training is spread."
+        ),
         replace(mean, heading=fill(mean.heading, "training"), help=fill(mean.help, "training")),
         column(
-            "speed-up", _speed_up,
+            "speed-up",
+            _speed_up,
             "The time per step of the single process divided by that of this contender. The single process is `single:1`, which "
             "may use as many cores as it has threads, or where the cell says so `single`, which may use any core.",
         ),
         column(
-            "efficiency", lambda x: formatting.of_share(x.efficiency),
+            "efficiency",
+            lambda x: formatting.of_share(x.efficiency),
             "The speed-up divided by the number of parts. 100 % means that N parts need one Nth of the time. Devices "
             "of one process may share its threads, so that one device computes with the cores of all.",
         ),
         column(
-            "exposed exchange", _exchange,
+            "exposed exchange",
+            _exchange,
             "The share of a step that ranks add by exchanging data while nothing is computed, and by waiting for each other. It "
             "is how much longer a step takes than with the strategy `alone`, whose ranks exchange nothing.",
         ),
         column(
-            "memory per rank", _memory,
+            "memory per rank",
+            _memory,
             "The peak memory of one rank; the least and the most where ranks differ. Below it is the sum. Each rank has "
             "libraries and an interpreter of its own.",
         ),
         column(
-            "busy cores per rank", _busy_cores,
+            "busy cores per rank",
+            _busy_cores,
             "CPU time of a rank divided by the elapsed time, in the counted blocks. Waiting in a loop counts as busy.",
         ),
         column(
-            "computation", lambda x: Formatted(x.computes),
+            "computation",
+            lambda x: Formatted(x.computes),
             "Whether a contender trains as a single process does. Another algorithm takes other steps: its speed-up says nothing "
             "about how soon it has learnt as much.",
         ),
-    ]  # fmt: skip
+    ]
     if any(strategy_kinds.of(row.kind).in_micro_batches for row in rows):
         found[5:5] = [
             column(
-                "idle share", lambda x: formatting.of_share(x.idle),
+                "idle share",
+                lambda x: formatting.of_share(x.idle),
                 "Of a pipeline: 1 less the step of the single process, divided by the parts, over the step of this contender. It "
                 "is the share of time in which parts do not compute what the single process computes.",
             ),
             column(
-                "ideal idle share", _ideal,
+                "ideal idle share",
+                _ideal,
                 "Of a pipeline with K parts and M micro-batches: (K - 1) / (M + K - 1). Some parts must wait for the first "
                 "micro-batch and after the last one.",
             ),
-        ]  # fmt: skip
+        ]
     return found
 
 

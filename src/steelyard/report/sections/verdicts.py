@@ -37,11 +37,13 @@ def blocks(subject: Subject) -> Sequence[Block]:
     """Return the section: a panel for each input, of which paper shows the first."""
     return [
         Panel(
-            headlines.heading(subject.comparison, source), list(_content(subject, source)), terms=True,
+            headlines.heading(subject.comparison, source),
+            list(_content(subject, source)),
+            terms=True,
             media=ON_DISPLAYS if place else EVERYWHERE,
         )
         for place, source in enumerate(subject.comparison.rankings)
-    ]  # fmt: skip
+    ]
 
 
 def _content(subject: Subject, source: str) -> Iterator[Block]:

@@ -79,9 +79,13 @@ class Adapter:
         """Return the settings unchanged. As in a real framework, threads and determinism are those of the process."""
         given = self._settings
         return {
-            "mode": given.mode, "device": "cpu", "precision": given.precision, **_of_process, **given.knobs,
+            "mode": given.mode,
+            "device": "cpu",
+            "precision": given.precision,
+            **_of_process,
+            **given.knobs,
             "strategy": self._strategy(),
-        }  # fmt: skip
+        }
 
     def arithmetic(self) -> dict[str, Any]:
         """Return a precision that an implementation can change, as with a real framework."""
@@ -96,15 +100,20 @@ class Adapter:
         return {"numpy": np.__version__}
 
     def trainer(
-        self, implementation: ModuleType, sizes: dict[str, Any], network: Network, weights: Mapping[str, Array],
-        optimizer: Optimizer, rates: Array | None = None,
-    ) -> Trainer:  # fmt: skip
+        self,
+        implementation: ModuleType,
+        sizes: dict[str, Any],
+        network: Network,
+        weights: Mapping[str, Array],
+        optimizer: Optimizer,
+        rates: Array | None = None,
+    ) -> Trainer:
         """Return a trainer around `implementation.forward` and `implementation.backward`."""
         return Trainer(self, implementation, network, weights, optimizer, np.dtype(self._settings.precision), rates)
 
     def predictor(
         self, implementation: ModuleType, sizes: dict[str, Any], network: Network, weights: Mapping[str, Array]
-    ) -> Predictor:  # fmt: skip
+    ) -> Predictor:
         """Return a predictor around `implementation.forward`."""
         return Predictor(self, implementation, network, weights, np.dtype(self._settings.precision))
 
@@ -159,9 +168,13 @@ class Predictor:
     """The forward pass in NumPy."""
 
     def __init__(
-        self, adapter: Adapter, implementation: ModuleType, network: Network, weights: Mapping[str, Array],
+        self,
+        adapter: Adapter,
+        implementation: ModuleType,
+        network: Network,
+        weights: Mapping[str, Array],
         dtype: np.dtype[Any],
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._adapter, self._implementation, self._dtype = adapter, implementation, dtype
         self._parameters = {p.name: np.array(weights[p.name], dtype) for p in network.parameters}
         self._steps = 0
@@ -214,9 +227,15 @@ class Trainer(Predictor):
     """Plain SGD with momentum, or Adam in its canonical form, in NumPy."""
 
     def __init__(
-        self, adapter: Adapter, implementation: ModuleType, network: Network, weights: Mapping[str, Array],
-        optimizer: Optimizer, dtype: np.dtype[Any], rates: Array | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        adapter: Adapter,
+        implementation: ModuleType,
+        network: Network,
+        weights: Mapping[str, Array],
+        optimizer: Optimizer,
+        dtype: np.dtype[Any],
+        rates: Array | None = None,
+    ) -> None:
         super().__init__(adapter, implementation, network, weights, dtype)
         self._optimizer, self._rates = optimizer, rates
         self._moments = {name: (np.zeros_like(a), np.zeros_like(a)) for name, a in self._parameters.items()}

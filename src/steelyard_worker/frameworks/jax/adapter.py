@@ -123,9 +123,14 @@ class Adapter:
         }
 
     def trainer(
-        self, implementation: ModuleType, sizes: dict[str, Any], network: Network, weights: Mapping[str, Array],
-        optimizer: Optimizer, rates: Array | None = None,
-    ) -> Trainer:  # fmt: skip
+        self,
+        implementation: ModuleType,
+        sizes: dict[str, Any],
+        network: Network,
+        weights: Mapping[str, Array],
+        optimizer: Optimizer,
+        rates: Array | None = None,
+    ) -> Trainer:
         """Load the canonical weights and jit the training step over them."""
         trainer = spreading.trainer_of(self._ranks, self._settings.knobs["micro_batches"])
         return trainer(
@@ -134,7 +139,7 @@ class Adapter:
 
     def predictor(
         self, implementation: ModuleType, sizes: dict[str, Any], network: Network, weights: Mapping[str, Array]
-    ) -> Predictor:  # fmt: skip
+    ) -> Predictor:
         """Load the canonical weights and jit the forward pass over them."""
         return Predictor(implementation, sizes, network, weights, self._settings.precision, self._choices)
 

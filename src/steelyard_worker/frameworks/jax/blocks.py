@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def conv_block(
     layers: Layers, name: str, x: jax.Array, stride: int | Pair = 1, padding: int | Pair = 0, *, epsilon: float
-) -> jax.Array:  # fmt: skip
+) -> jax.Array:
     """Convolution without bias -> batch norm -> ReLU; the weights determine the size of the kernel."""
     x = layers.conv(f"{name}.conv", x, stride=stride, padding=padding)
     return probe(name, jax.nn.relu(layers.batch_norm(f"{name}.bn", x, epsilon=epsilon, momentum=0.1)))

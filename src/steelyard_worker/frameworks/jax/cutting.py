@@ -77,14 +77,21 @@ def stages(
         outgoing = [each for each in made_in if made_in[each] == part and each in crossing]
         constants = [pair for pair in zip(jaxpr.constvars, closed.consts, strict=True) if pair[0] in read]
         program = Jaxpr(
-            [each for each, _ in constants], [*own, *given, *incoming[part]],
-            [*outgoing, *(jaxpr.outvars[place] for place in results[part])], piece,
-        )  # fmt: skip
-        found.append(Stage(
-            tuple(weights[each] for each in own), tuple(arrays[each] for each in given),
-            tuple(numbers[each] for each in incoming[part]), tuple(numbers[each] for each in outgoing),
-            tuple(results[part]), ClosedJaxpr(program, [value for _, value in constants]),
-        ))  # fmt: skip
+            [each for each, _ in constants],
+            [*own, *given, *incoming[part]],
+            [*outgoing, *(jaxpr.outvars[place] for place in results[part])],
+            piece,
+        )
+        found.append(
+            Stage(
+                tuple(weights[each] for each in own),
+                tuple(arrays[each] for each in given),
+                tuple(numbers[each] for each in incoming[part]),
+                tuple(numbers[each] for each in outgoing),
+                tuple(results[part]),
+                ClosedJaxpr(program, [value for _, value in constants]),
+            )
+        )
     return found, jax.tree.structure(shape)
 
 

@@ -61,7 +61,7 @@ class Layers:
 
     def conv(
         self, name: str, x: jax.Array, stride: int | Pair, padding: int | Pair, *, bias: bool = False
-    ) -> jax.Array:  # fmt: skip
+    ) -> jax.Array:
         """Convolve (N, H, W, C) with `<name>.weight` (K, K', C, O), with the same zero padding at both ends of an axis.
 
         With `bias`, `<name>.bias` (O,) is added.
@@ -116,9 +116,7 @@ class Layers:
         self.statistics.update(statistics)
         return found
 
-    def recur(
-        self, name: str, cell: Cell, x: jax.Array, backward: bool, valid: jax.Array | None = None
-    ) -> jax.Array:  # fmt: skip
+    def recur(self, name: str, cell: Cell, x: jax.Array, backward: bool, valid: jax.Array | None = None) -> jax.Array:
         """Recurrent layer with one bias (P-21) over (T, N, in), from the last step if `backward`: (T, N, H).
 
         Where `valid` (T, N, 1) is 0 instead of 1, the states are set to zero.

@@ -38,9 +38,16 @@ class Local(Sharded):
     """Every array of `carry` has one more axis, the first, over the devices: each has its own copy."""
 
     def __init__(
-        self, implementation: ModuleType, sizes: dict[str, Any], network: Network, weights: Mapping[str, Array],
-        optimizer: Optimizer, precision: str, choices: Choices, rates: Array | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        implementation: ModuleType,
+        sizes: dict[str, Any],
+        network: Network,
+        weights: Mapping[str, Array],
+        optimizer: Optimizer,
+        precision: str,
+        choices: Choices,
+        rates: Array | None = None,
+    ) -> None:
         super().__init__(implementation, sizes, network, weights, optimizer, precision, choices, rates)
         count = self.divided.mesh.size
 

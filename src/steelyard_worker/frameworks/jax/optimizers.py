@@ -57,7 +57,7 @@ def _scheduled(rates: Array) -> Callable[[jax.Array], jax.Array]:
 
 def _optax(
     spec: Optimizer, decayed: dict[str, bool], rate: float | Callable[[jax.Array], jax.Array]
-) -> optax.GradientTransformation:  # fmt: skip
+) -> optax.GradientTransformation:
     rules: dict[str, Callable[[], optax.GradientTransformation]] = {
         "sgd": lambda: optax.sgd(rate, spec.momentum or None, spec.nesterov),
         "adam": lambda: optax.adam(rate, spec.beta1, spec.beta2, spec.epsilon),

@@ -48,7 +48,7 @@ class Passes:
 
     def __init__(
         self, stages: list[Stage], structure: Any, loss: Callable[..., Any], devices: list[jax.Device]
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.stages, self._structure, self._devices = stages, structure, devices
         # Place of every output among the results of the stages; the others are new statistics, which have no gradients.
         self._outputs: dict[str, int] = jax.tree.unflatten(structure, range(structure.num_leaves))[0]
@@ -111,9 +111,13 @@ class Passes:
         last = len(self.stages) - 1
         moved = {name: self._to(value, last, number) for name, (number, value) in outputs.items()}
         fixed = [
-            each | {name: self._to(statistics[name][1], number, statistics[name][0]) for name in each.keys() & statistics.keys()}
+            each
+            | {
+                name: self._to(statistics[name][1], number, statistics[name][0])
+                for name in each.keys() & statistics.keys()
+            }
             for number, each in enumerate(fixed)
-        ]  # fmt: skip
+        ]
         return kept, moved, fixed
 
     def _back(self, kept: Any, cotangent: Tensors, sums: list[Any]) -> None:

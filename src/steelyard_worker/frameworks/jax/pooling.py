@@ -71,6 +71,6 @@ def bins(extent: int, out: int) -> np.ndarray:
 
 def _both_axes(
     combine: Callable[[jax.Array, jax.Array], jax.Array], x: jax.Array, window: int, stride: int
-) -> jax.Array:  # fmt: skip
+) -> jax.Array:
     x = reduce(combine, convolution.shifted(x, (1, window), (1, stride)))
     return reduce(combine, convolution.shifted(x, (window, 1), (stride, 1)))

@@ -31,9 +31,14 @@ class Predictor:
     """`tensors` has the weights in JAX's layout; they are an argument of the jitted function, so none is a constant of it."""
 
     def __init__(
-        self, implementation: ModuleType, sizes: dict[str, Any], network: Network, weights: Mapping[str, Array],
-        precision: str, choices: Choices,
-    ) -> None:  # fmt: skip
+        self,
+        implementation: ModuleType,
+        sizes: dict[str, Any],
+        network: Network,
+        weights: Mapping[str, Array],
+        precision: str,
+        choices: Choices,
+    ) -> None:
         self._implementation, self._sizes, self._choices = implementation, sizes, choices
         self._precision = precision
         self._kinds = {p.name: p.kind for p in network.parameters}

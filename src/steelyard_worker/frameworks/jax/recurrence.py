@@ -59,9 +59,15 @@ class Recurrence:
         return replace(self, formulation="deferred" if units >= AMPLE * samples else "checkpointed")
 
     def run(
-        self, cell: Cell, x: jax.Array, w_ih: jax.Array, w_hh: jax.Array, b: jax.Array, backward: bool,
+        self,
+        cell: Cell,
+        x: jax.Array,
+        w_ih: jax.Array,
+        w_hh: jax.Array,
+        b: jax.Array,
+        backward: bool,
         valid: jax.Array | None = None,
-    ) -> jax.Array:  # fmt: skip
+    ) -> jax.Array:
         """Run a layer over (T, N, in) from zero state, from the last step if `backward`: hidden states (T, N, H).
 
         The cell is (z_t, c_(t-1)) -> (h_t, c_t). Matrices are (in, Z) and (H, Z), b is (Z,). Where `valid` (T, N, 1) is 0 instead
@@ -85,9 +91,15 @@ class Recurrence:
         return chosen.loop(step, {"gates": w_hh}, {"gates": added}, (given, valid), w_ih, (zero, zero), backward)
 
     def loop(
-        self, step: Step, weights: dict[str, jax.Array], added: dict[str, jax.Array], inputs: Any, shared: Any, start: Any,
+        self,
+        step: Step,
+        weights: dict[str, jax.Array],
+        added: dict[str, jax.Array],
+        inputs: Any,
+        shared: Any,
+        start: Any,
         backward: bool = False,
-    ) -> Any:  # fmt: skip
+    ) -> Any:
         """Run step(affine, shared, carry, inputs_t) -> (carry, outputs_t) over the first axis of `inputs`: all outputs.
 
         affine(name, value (N, in)) is value @ weights[name] + added[name]: a matrix (in, Z), and either a bias (Z,) or the values

@@ -73,9 +73,16 @@ class Sharded(Trainer):
     of_outputs: NamedSharding | None = None
 
     def __init__(
-        self, implementation: ModuleType, sizes: dict[str, Any], network: Network, weights: Mapping[str, Array],
-        optimizer: Optimizer, precision: str, choices: Choices, rates: Array | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        implementation: ModuleType,
+        sizes: dict[str, Any],
+        network: Network,
+        weights: Mapping[str, Array],
+        optimizer: Optimizer,
+        precision: str,
+        choices: Choices,
+        rates: Array | None = None,
+    ) -> None:
         super().__init__(implementation, sizes, network, weights, optimizer, precision, choices, rates)
         # What a step returns must be placed as what it takes, or the next step would be compiled again.
         self._replicated = jax.jit(_same, out_shardings=self.everywhere)

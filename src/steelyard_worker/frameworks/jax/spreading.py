@@ -37,10 +37,15 @@ def prepare(settings: Settings, ranks: Ranks) -> None:
     jax.config.update("jax_enable_preemption_service", False)
     first = f"{ranks.host}:{ranks.ports[1]}"
     jax.distributed.initialize(
-        first, ranks.count, ranks.rank, coordinator_bind_address=first,
+        first,
+        ranks.count,
+        ranks.rank,
+        coordinator_bind_address=first,
         local_device_ids=None if settings.device == "cpu" else [ranks.rank],
-        initialization_timeout=START_S, heartbeat_timeout_seconds=SILENCE_S, shutdown_timeout_seconds=END_S,
-    )  # fmt: skip
+        initialization_timeout=START_S,
+        heartbeat_timeout_seconds=SILENCE_S,
+        shutdown_timeout_seconds=END_S,
+    )
 
 
 def devices(ranks: Ranks) -> list[jax.Device]:

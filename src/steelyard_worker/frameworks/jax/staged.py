@@ -50,9 +50,16 @@ class Staged(Trainer):
     most: int
 
     def __init__(
-        self, implementation: ModuleType, sizes: dict[str, Any], network: Network, weights: Mapping[str, Array],
-        optimizer: Optimizer, precision: str, choices: Choices, rates: Array | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        implementation: ModuleType,
+        sizes: dict[str, Any],
+        network: Network,
+        weights: Mapping[str, Array],
+        optimizer: Optimizer,
+        precision: str,
+        choices: Choices,
+        rates: Array | None = None,
+    ) -> None:
         Predictor.__init__(self, implementation, sizes, network, weights, precision, choices)
         self._trainable = {p.name for p in network.parameters if p.trainable}
         self._first: Tensors = self._with_random(dict(self.tensors))
@@ -76,10 +83,12 @@ class Staged(Trainer):
         with self._lock:
             cut = self._cut(micro[0])
         placed = [
-            [jax.device_put({name: each[name] for name in stage.inputs}, device, may_alias=False)
-             for stage, device in zip(cut.stages, self.devices, strict=True)]
+            [
+                jax.device_put({name: each[name] for name in stage.inputs}, device, may_alias=False)
+                for stage, device in zip(cut.stages, self.devices, strict=True)
+            ]
             for each in micro
-        ]  # fmt: skip
+        ]
         return [cut, placed, jax.device_put(native, self.devices[-1], may_alias=False)]
 
     def _cut(self, batch: Mapping[str, Array]) -> passes.Passes:

@@ -29,9 +29,13 @@ def choices(chosen: Choices) -> dict[str, Any]:
     """Trace a small layer of each kind and return the settings that its operations show."""
     with jax.disable_jit(False):
         return {
-            "convolution": _convolution(chosen.convolution), "embedding": _embedding(), "dropout": _dropout(chosen),
-            "recomputation": _recomputation(chosen), "lstm": _lstm(chosen), **_recurrence(chosen.recurrence)
-        }  # fmt: skip
+            "convolution": _convolution(chosen.convolution),
+            "embedding": _embedding(),
+            "dropout": _dropout(chosen),
+            "recomputation": _recomputation(chosen),
+            "lstm": _lstm(chosen),
+            **_recurrence(chosen.recurrence),
+        }
 
 
 def _convolution(formulation: str) -> str:

@@ -27,9 +27,16 @@ class Trainer(Predictor):
     """`carry` is (trained tensors, statistics and frozen tensors, optimizer state); every step donates and replaces it."""
 
     def __init__(
-        self, implementation: ModuleType, sizes: dict[str, Any], network: Network, weights: Mapping[str, Array],
-        optimizer: Optimizer, precision: str, choices: Choices, rates: Array | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        implementation: ModuleType,
+        sizes: dict[str, Any],
+        network: Network,
+        weights: Mapping[str, Array],
+        optimizer: Optimizer,
+        precision: str,
+        choices: Choices,
+        rates: Array | None = None,
+    ) -> None:
         super().__init__(implementation, sizes, network, weights, precision, choices)
         self._trainable = [p.name for p in network.parameters if p.trainable]
         self._rule = optimizers.update_rule(optimizer, self._trainable, rates)

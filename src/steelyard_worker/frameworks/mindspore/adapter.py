@@ -69,9 +69,14 @@ class Adapter:
         return {"mindspore": mindspore.__version__, "numpy": np.__version__, "onednn": onednn.version()}
 
     def trainer(
-        self, implementation: ModuleType, sizes: dict[str, Any], network: Network, weights: Mapping[str, Array],
-        optimizer: Optimizer, rates: Array | None = None,
-    ) -> Trainer:  # fmt: skip
+        self,
+        implementation: ModuleType,
+        sizes: dict[str, Any],
+        network: Network,
+        weights: Mapping[str, Array],
+        optimizer: Optimizer,
+        rates: Array | None = None,
+    ) -> Trainer:
         """Build the cell and load the canonical weights into it."""
         self._instructions.decide(network)
         kind = distributed.Trainer if distributed.shares_gradients(self._ranks) else Trainer
@@ -79,7 +84,7 @@ class Adapter:
 
     def predictor(
         self, implementation: ModuleType, sizes: dict[str, Any], network: Network, weights: Mapping[str, Array]
-    ) -> Predictor:  # fmt: skip
+    ) -> Predictor:
         """Build the cell in inference mode and load the canonical weights into it."""
         self._instructions.decide(network)
         return Predictor(self._settings, implementation, sizes, network, weights)
@@ -93,9 +98,12 @@ class Adapter:
         # An input of both network and loss is in two columns, whose names must differ.
         names = [f"{number} {name}" for number, name in enumerate(trainer.columns)]
         data = mindspore.dataset.GeneratorDataset(
-            _Columns(source, trainer.columns), names, shuffle=False,
-            num_parallel_workers=max(1, workers), python_multiprocessing=workers > 0,
-        )  # fmt: skip
+            _Columns(source, trainer.columns),
+            names,
+            shuffle=False,
+            num_parallel_workers=max(1, workers),
+            python_multiprocessing=workers > 0,
+        )
         while True:
             yield from map(tuple, data.create_tuple_iterator(num_epochs=1))
 

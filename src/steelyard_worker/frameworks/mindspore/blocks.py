@@ -14,8 +14,15 @@ class ConvBlock(nn.Cell):
     """Convolution without bias -> batch norm -> ReLU; kernel and padding are one number or (rows, columns)."""
 
     def __init__(
-        self, channels: int, out: int, kernel: int | Pair = 1, stride: int = 1, padding: int | Pair = 0, *, epsilon: float
-    ) -> None:  # fmt: skip
+        self,
+        channels: int,
+        out: int,
+        kernel: int | Pair = 1,
+        stride: int = 1,
+        padding: int | Pair = 0,
+        *,
+        epsilon: float,
+    ) -> None:
         super().__init__()
         rows, columns = (padding, padding) if isinstance(padding, int) else padding
         # The default `pad_mode` is 'same' (P-08); `momentum` is the weight of the old statistic here (P-01).

@@ -94,10 +94,16 @@ def schedule(ranks: Ranks) -> None:
 def _variables(ranks: Ranks) -> dict[str, str]:
     limit, pause = str(LONGEST_WAIT_S), str(BETWEEN_MESSAGES_S)
     return {
-        "MS_WORKER_NUM": str(ranks.count), "MS_SCHED_HOST": ranks.host, "MS_SCHED_PORT": str(ranks.ports[1]),
-        "MS_TOPO_TIMEOUT": limit, "MS_NODE_TIMEOUT": limit, "MS_RECEIVE_MSG_TIMEOUT": limit,
-        "MS_CPU_COMM_OP_TIMEOUT": limit, "MS_RETRY_INTERVAL_LOWER": pause, "MS_RETRY_INTERVAL_UPPER": pause,
-    }  # fmt: skip
+        "MS_WORKER_NUM": str(ranks.count),
+        "MS_SCHED_HOST": ranks.host,
+        "MS_SCHED_PORT": str(ranks.ports[1]),
+        "MS_TOPO_TIMEOUT": limit,
+        "MS_NODE_TIMEOUT": limit,
+        "MS_RECEIVE_MSG_TIMEOUT": limit,
+        "MS_CPU_COMM_OP_TIMEOUT": limit,
+        "MS_RETRY_INTERVAL_LOWER": pause,
+        "MS_RETRY_INTERVAL_UPPER": pause,
+    }
 
 
 def applied(ranks: Ranks) -> dict[str, Any]:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def update_rule(
     spec: Optimizer, named: dict[str, Parameter], rates: Array | None = None
-) -> tuple[nn.Cell, tuple[str, ...]]:  # fmt: skip
+) -> tuple[nn.Cell, tuple[str, ...]]:
     """Return a cell that takes the gradients, and the names of the tensors in the order of these gradients.
 
     `rates`: of every step.
@@ -36,9 +36,19 @@ def update_rule(
 
 # Attributes in which rules keep what they have seen, and their first value. Others, such as the learning rate, are constants.
 MEMORY = {
-    "moments": 0, "accum": 0, "stat": 1, "moment1": 0, "moment2": 0, "beta1_power": 1, "beta2_power": 1, "global_step": 0,
-    "first": 0, "second": 0, "powers": 1, "step": 0,
-}  # fmt: skip
+    "moments": 0,
+    "accum": 0,
+    "stat": 1,
+    "moment1": 0,
+    "moment2": 0,
+    "beta1_power": 1,
+    "beta2_power": 1,
+    "global_step": 0,
+    "first": 0,
+    "second": 0,
+    "powers": 1,
+    "step": 0,
+}
 
 
 def forget(rule: nn.Cell) -> None:
@@ -70,9 +80,7 @@ class Rates(LearningRateSchedule):
         return ops.gather(self.rates, ops.minimum(step, self.last), 0)
 
 
-def _native(
-    spec: Optimizer, named: dict[str, Parameter], rate: float | Rates
-) -> tuple[nn.Cell, tuple[str, ...]]:  # fmt: skip
+def _native(spec: Optimizer, named: dict[str, Parameter], rate: float | Rates) -> tuple[nn.Cell, tuple[str, ...]]:
     others = [name for name in named if name not in spec.decay]
     decayed = [name for name in named if name in spec.decay]
     parameters: list[Any] = [named[name] for name in others]
@@ -200,7 +208,7 @@ class Reference(nn.Cell):
 
     def _adam(
         self, p: Parameter, m: Parameter, v: Parameter, gradient: Tensor, decay: float, one: Tensor, two: Tensor
-    ) -> None:  # fmt: skip
+    ) -> None:
         old = p * (1 - self.rate * decay) if decay and self.rule == "adamw" else p
         g = gradient + decay * p if decay and self.rule != "adamw" else gradient
         mean, square = self._moments(m, v, g)
@@ -211,7 +219,7 @@ class Reference(nn.Cell):
 
     def _lamb(
         self, p: Parameter, m: Parameter, v: Parameter, g: Tensor, decay: float, one: Tensor, two: Tensor
-    ) -> None:  # fmt: skip
+    ) -> None:
         mean, square = self._moments(m, v, g)
         change = (mean / one) / (ops.sqrt(square / two) + self.epsilon) + decay * p
         norm, change_norm = ops.sqrt(ops.sum(p * p)), ops.sqrt(ops.sum(change * change))

@@ -36,9 +36,13 @@ class Predictor:
     """One cell in inference mode. `columns` are the arrays of a batch that it takes, in order."""
 
     def __init__(
-        self, settings: Settings, implementation: ModuleType, sizes: dict[str, Any], network: Network,
+        self,
+        settings: Settings,
+        implementation: ModuleType,
+        sizes: dict[str, Any],
+        network: Network,
         weights: Mapping[str, Array],
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._implementation = implementation
         self.columns: tuple[str, ...] = tuple(implementation.INPUTS)
         chosen = settings.knobs["dropout"]

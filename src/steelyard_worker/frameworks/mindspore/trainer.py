@@ -30,9 +30,15 @@ class Trainer(Predictor):
     gradients_cell: type[cells.Gradients] = cells.Gradients
 
     def __init__(
-        self, settings: Settings, implementation: ModuleType, sizes: dict[str, Any], network: Network,
-        weights: Mapping[str, Array], optimizer: Optimizer, rates: Array | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        settings: Settings,
+        implementation: ModuleType,
+        sizes: dict[str, Any],
+        network: Network,
+        weights: Mapping[str, Array],
+        optimizer: Optimizer,
+        rates: Array | None = None,
+    ) -> None:
         super().__init__(settings, implementation, sizes, network, weights)
         self._optimizer, self._steps = optimizer, 0
         if settings.knobs["recomputation"] == "blocks":

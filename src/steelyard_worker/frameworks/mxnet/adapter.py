@@ -56,9 +56,14 @@ class Adapter:
         return process.libraries()
 
     def trainer(
-        self, implementation: ModuleType, sizes: dict[str, Any], network: Network, weights: Mapping[str, Array],
-        optimizer: Optimizer, rates: Array | None = None,
-    ) -> Trainer:  # fmt: skip
+        self,
+        implementation: ModuleType,
+        sizes: dict[str, Any],
+        network: Network,
+        weights: Mapping[str, Array],
+        optimizer: Optimizer,
+        rates: Array | None = None,
+    ) -> Trainer:
         """Build the block and load the canonical weights into it."""
         self._graphs = self.compilations()
         trainer = self._spread.trainer(self._settings, implementation, sizes, network, weights, optimizer, rates)
@@ -67,7 +72,7 @@ class Adapter:
 
     def predictor(
         self, implementation: ModuleType, sizes: dict[str, Any], network: Network, weights: Mapping[str, Array]
-    ) -> Predictor:  # fmt: skip
+    ) -> Predictor:
         """Build the block without gradients and load the canonical weights into it."""
         from steelyard_worker.frameworks.mxnet.predictor import Predictor
 
@@ -102,9 +107,14 @@ class Adapter:
         return graphs.stages(timed.forward)
 
     def counting_trainer(
-        self, implementation: ModuleType, sizes: dict[str, Any], network: Network, weights: Mapping[str, Array],
-        optimizer: Optimizer, rates: Array | None = None,
-    ) -> CountingTrainer:  # fmt: skip
+        self,
+        implementation: ModuleType,
+        sizes: dict[str, Any],
+        network: Network,
+        weights: Mapping[str, Array],
+        optimizer: Optimizer,
+        rates: Array | None = None,
+    ) -> CountingTrainer:
         """Return a trainer of an asynchronous strategy that counts updates."""
         return self._spread.counting_trainer(self._settings, implementation, sizes, network, weights, optimizer, rates)
 

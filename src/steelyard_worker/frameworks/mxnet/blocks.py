@@ -13,9 +13,16 @@ class ConvBlock(HybridBlock):
     """Convolution without bias -> batch norm -> ReLU; kernel, stride and padding as `nn.Conv2D` takes them."""
 
     def __init__(
-        self, prefix: str, channels: int, out: int, kernel: int | Pair = 1, stride: int | Pair = 1,
-        padding: int | Pair = 0, *, epsilon: float,
-    ) -> None:  # fmt: skip
+        self,
+        prefix: str,
+        channels: int,
+        out: int,
+        kernel: int | Pair = 1,
+        stride: int | Pair = 1,
+        padding: int | Pair = 0,
+        *,
+        epsilon: float,
+    ) -> None:
         super().__init__(prefix=prefix)
         with self.name_scope():
             self.conv = nn.Conv2D(out, kernel, stride, padding, use_bias=False, in_channels=channels, prefix="conv.")
@@ -32,7 +39,7 @@ class Branch(nn.HybridSequential):
 
     def __init__(
         self, prefix: str, channels: int, *steps: tuple[Any, ...], epsilon: float, pool: HybridBlock | None = None
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(prefix=prefix)
         with self.name_scope():
             if pool is not None:

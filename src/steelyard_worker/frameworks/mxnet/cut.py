@@ -13,7 +13,7 @@ VARIABLE = "null"
 
 def cut(
     symbol: mx.sym.Symbol, columns: frozenset[str], trained: frozenset[str], parts: int
-) -> tuple[mx.sym.Symbol, dict[str, int]]:  # fmt: skip
+) -> tuple[mx.sym.Symbol, dict[str, int]]:
     """Return the symbol with a group at every node, and the part of each variable. `columns`: the names of inputs and targets.
 
     Each part has the same number of layers with weights, to rounding, in the order of the computation. Without micro-batches one

@@ -33,9 +33,17 @@ class DeviceTrainer(SharingTrainer):
     """One network on several devices, each of which computes a share of every batch. `store`: the type of MXNet's store."""
 
     def __init__(
-        self, store: str, parts: int, settings: Settings, implementation: ModuleType, sizes: dict[str, Any],
-        network: Network, weights: Mapping[str, Array], optimizer: Optimizer, rates: Array | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        store: str,
+        parts: int,
+        settings: Settings,
+        implementation: ModuleType,
+        sizes: dict[str, Any],
+        network: Network,
+        weights: Mapping[str, Array],
+        optimizer: Optimizer,
+        rates: Array | None = None,
+    ) -> None:
         self._store, self._devices = store, devices(settings, parts)
         share = sizes | {"batch": sizes["batch"] // parts}
         super().__init__(settings, implementation, share, network, weights, optimizer, rates)
@@ -163,9 +171,7 @@ class Copied:
                 first.copyto(each)
 
 
-def _rule(
-    spec: Optimizer, named: dict[str, Parameter], rates: Array | None, lazy: bool, store: str, parts: int
-) -> Any:  # fmt: skip
+def _rule(spec: Optimizer, named: dict[str, Parameter], rates: Array | None, lazy: bool, store: str, parts: int) -> Any:
     """Return an object with `step(batch_size)` over parameters on several devices."""
     parameters = list(named.values())
     if spec.implementation == "reference":

@@ -21,7 +21,7 @@ OPSET = 13
 
 def export(
     block: gluon.HybridBlock, batch: tuple[NDArray, ...], inputs: tuple[str, ...], outputs: tuple[str, ...], path: Path
-) -> Signature:  # fmt: skip
+) -> Signature:
     """Write the graph that a block has built for this batch, its weights included; Refusal: an operator has no counterpart."""
     stem = str(path.with_suffix(""))
     block.export(stem)

@@ -55,7 +55,7 @@ def choose_gradients(network: HybridBlock, embedding: str) -> None:
 
 def load(
     named: dict[str, Parameter], network: Network, weights: Mapping[str, Array], place: Callable[[Parameter], Any]
-) -> None:  # fmt: skip
+) -> None:
     """Initialise the parameters with canonical weights; MXNet's layouts are the canonical ones.
 
     `place` returns the device of a parameter, or all devices that get a copy.

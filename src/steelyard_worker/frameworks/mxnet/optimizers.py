@@ -22,9 +22,7 @@ if TYPE_CHECKING:
     from steelyard_worker.frameworks.base import Array
 
 
-def update_rule(
-    spec: Optimizer, named: dict[str, Parameter], rates: Array | None = None, lazy: bool = False
-) -> Any:  # fmt: skip
+def update_rule(spec: Optimizer, named: dict[str, Parameter], rates: Array | None = None, lazy: bool = False) -> Any:
     """Return an object with `step(batch_size)` over the trainable parameters, with gradients from `backward`.
 
     `rates`: of every step. `lazy`: the rows that a row-sparse gradient lacks are not updated; otherwise they are updated as if it
@@ -89,9 +87,7 @@ class Decayed:
     Together that takes two thirds of the time of MXNet's own AdamW operator, `contrib.adamw_update`.
     """
 
-    def __init__(
-        self, rule: gluon.Trainer, spec: Optimizer, parameters: list[Parameter], rates: Array | None
-    ) -> None:  # fmt: skip
+    def __init__(self, rule: gluon.Trainer, spec: Optimizer, parameters: list[Parameter], rates: Array | None) -> None:
         self._rule, self._spec, self._parameters, self._rates, self._steps = rule, spec, parameters, rates, 0
 
     def step(self, batch_size: int) -> None:
@@ -161,9 +157,13 @@ def adam_constants(spec: Optimizer, rates: Array | None, lazy: bool) -> dict[str
     constant, _ = update_scalars.adam_constants(spec)
     coupled = spec.weight_decay if spec.name == "adam" else 0.0
     return {
-        **_rate(factor, constant, rates), "beta1": spec.beta1, "beta2": spec.beta2, "epsilon": epsilon, "wd": coupled,
+        **_rate(factor, constant, rates),
+        "beta1": spec.beta1,
+        "beta2": spec.beta2,
+        "epsilon": epsilon,
+        "wd": coupled,
         "lazy_update": lazy,
-    }  # fmt: skip
+    }
 
 
 class Reference:

@@ -35,9 +35,11 @@ def feed(trainer: Predictor, source: Source, workers: int) -> Iterator[Any]:
     """Yield batches on the device without end, at most QUEUED_STEPS steps ahead of the engine."""
     steps = Steps(source)
     loader = DataLoader(
-        steps, batch_sampler=[[step] for step in range(len(steps))], batchify_fn=only_shared if workers else only,
+        steps,
+        batch_sampler=[[step] for step in range(len(steps))],
+        batchify_fn=only_shared if workers else only,
         num_workers=workers,
-    )  # fmt: skip
+    )
     issued: deque[Any] = deque()
     while True:
         for batch in loader:

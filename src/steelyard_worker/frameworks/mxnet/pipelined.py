@@ -35,9 +35,16 @@ class PipelinedTrainer(SplitTrainer):
     """
 
     def __init__(
-        self, parts: int, settings: Settings, implementation: ModuleType, sizes: dict[str, Any], network: Network,
-        weights: Mapping[str, Array], optimizer: Optimizer, rates: Array | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        parts: int,
+        settings: Settings,
+        implementation: ModuleType,
+        sizes: dict[str, Any],
+        network: Network,
+        weights: Mapping[str, Array],
+        optimizer: Optimizer,
+        rates: Array | None = None,
+    ) -> None:
         self._pieces = settings.knobs[MICRO_BATCHES]
         if sizes["batch"] % self._pieces:
             raise Refusal(

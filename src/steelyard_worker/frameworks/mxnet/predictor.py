@@ -95,9 +95,14 @@ class Predictor:
     """One network without gradients; it is in inference mode, because nothing is recorded. Every pass is queued on the engine."""
 
     def __init__(
-        self, settings: Settings, implementation: ModuleType, sizes: dict[str, Any], network: Network,
-        weights: Mapping[str, Array], trained: frozenset[str] = frozenset(),
-    ) -> None:  # fmt: skip
+        self,
+        settings: Settings,
+        implementation: ModuleType,
+        sizes: dict[str, Any],
+        network: Network,
+        weights: Mapping[str, Array],
+        trained: frozenset[str] = frozenset(),
+    ) -> None:
         self._context = self._place_of(settings)
         self._dtype = np.dtype(settings.precision)
         self._columns, self._outputs = tuple(implementation.INPUTS), implementation.OUTPUTS

@@ -24,9 +24,13 @@ class Profiler:
         self._span = (0, 0)
         # It can be set once only, so the file has all records, and the span says which part is the last one.
         mx.profiler.set_config(
-            profile_symbolic=True, profile_imperative=True, profile_memory=False, profile_api=False, aggregate_stats=True,
+            profile_symbolic=True,
+            profile_imperative=True,
+            profile_memory=False,
+            profile_api=False,
+            aggregate_stats=True,
             filename=str(self._trace),
-        )  # fmt: skip
+        )
 
     def record(self, work: Callable[[], None]) -> None:
         """Run work under the profiler."""

@@ -38,14 +38,19 @@ class Lstm(HybridBlock):
 
     def __init__(
         self, name: str, width: int, hidden: int, length: int, layers: int = 1, bidirectional: bool = False
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(prefix="")
         chosen = _implementation.get()
         if chosen == "fused":
             self.kernel: HybridBlock = rnn.LSTM(
-                hidden, layers, layout="TNC", bidirectional=bidirectional, input_size=width, h2h_bias_initializer="zeros",
+                hidden,
+                layers,
+                layout="TNC",
+                bidirectional=bidirectional,
+                input_size=width,
+                h2h_bias_initializer="zeros",
                 prefix=f"{name}.",
-            )  # fmt: skip
+            )
         else:
             kind, sides = {"cell": Cells, "loop": Loop}[chosen], "lr"[: 1 + bidirectional]
             self.kernel = nn.HybridSequential(prefix="")

@@ -18,9 +18,15 @@ def conv(channels: int, out: int, kernel: int, stride: int, prefix: str) -> nn.C
 def batch_norm(channels: int, prefix: str, frozen: bool = False) -> nn.BatchNorm:
     """Return a batch norm, with running statistics only if `frozen`; its momentum is the weight of the old statistic (P-01)."""
     return nn.BatchNorm(
-        axis=1, momentum=0.9, epsilon=1e-5, center=True, scale=True, in_channels=channels, prefix=prefix,
+        axis=1,
+        momentum=0.9,
+        epsilon=1e-5,
+        center=True,
+        scale=True,
+        in_channels=channels,
+        prefix=prefix,
         use_global_stats=frozen,
-    )  # fmt: skip
+    )
 
 
 def stem(channels: int, width: int, kind: str, frozen: bool = False) -> nn.HybridSequential:

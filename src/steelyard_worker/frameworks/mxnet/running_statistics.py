@@ -45,9 +45,12 @@ class RunningStatistics:
     """
 
     def __init__(
-        self, named: dict[str, Parameter], batch_norms: Callable[[Shapes], dict[str, BatchNorm]], shapes: Shapes,
+        self,
+        named: dict[str, Parameter],
+        batch_norms: Callable[[Shapes], dict[str, BatchNorm]],
+        shapes: Shapes,
         read: Callable[[Parameter], NDArray] = lambda parameter: parameter.data().copy(),
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._read = read
         self._batch_norms, self._known = batch_norms, {shapes: batch_norms(shapes)}
         self._native = {f"{name}.running_var": named[f"{name}.running_var"] for name in self._known[shapes]}

@@ -47,9 +47,7 @@ class SharingTrainer(Trainer):
 
     @contextmanager
     def _averaged_in_place(self) -> Iterator[None]:
-        own = {
-            name: [array.copy() for array in self._named[name].list_data()] for name in self._statistics_of_share
-        }  # fmt: skip
+        own = {name: [array.copy() for array in self._named[name].list_data()] for name in self._statistics_of_share}
         for name, array in self._averaged_statistics().items():
             self._named[name].set_data(mx.nd.array(array, dtype=array.dtype))
         yield

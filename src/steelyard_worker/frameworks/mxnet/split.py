@@ -33,9 +33,16 @@ class SplitTrainer(Trainer):
     """A network whose parts are on different devices. There is an executor for every shape of a batch, as with bucketing."""
 
     def __init__(
-        self, parts: int, settings: Settings, implementation: ModuleType, sizes: dict[str, Any], network: Network,
-        weights: Mapping[str, Array], optimizer: Optimizer, rates: Array | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        parts: int,
+        settings: Settings,
+        implementation: ModuleType,
+        sizes: dict[str, Any],
+        network: Network,
+        weights: Mapping[str, Array],
+        optimizer: Optimizer,
+        rates: Array | None = None,
+    ) -> None:
         self._devices, self._implementation = devices(settings, parts), implementation
         self._executors: dict[Any, Bound] = {}
         super().__init__(settings, implementation, sizes, network, weights, optimizer, rates)

@@ -99,7 +99,7 @@ class Averaged:
 
 def synchronous_rule(
     spec: Optimizer, named: dict[str, Parameter], rates: Array | None, lazy: bool, store: Store
-) -> Any:  # fmt: skip
+) -> Any:
     """Return an object with `step(batch_size)`: the servers add the gradients of all ranks and update the weights.
 
     Clipping needs the norm of all gradients and servers have one tensor at a time, so there the ranks update averaged gradients.
@@ -112,9 +112,14 @@ def synchronous_rule(
 
 
 def _updated_by_servers(
-    spec: Optimizer, named: dict[str, Parameter], rates: Array | None, lazy: bool, store: Store, share: float,
+    spec: Optimizer,
+    named: dict[str, Parameter],
+    rates: Array | None,
+    lazy: bool,
+    store: Store,
+    share: float,
     served_as: Callable[[mx.optimizer.Optimizer], mx.optimizer.Optimizer] | None = None,
-) -> gluon.Trainer:  # fmt: skip
+) -> gluon.Trainer:
     if any(parameter.grad().stype != "default" for parameter in named.values()):
         raise Refusal(
             "unsupported",
@@ -130,9 +135,13 @@ def _updated_by_servers(
 
 
 def asynchronous_rule(
-    spec: Optimizer, named: dict[str, Parameter], rates: Array | None, lazy: bool, store: Store,
+    spec: Optimizer,
+    named: dict[str, Parameter],
+    rates: Array | None,
+    lazy: bool,
+    store: Store,
     served_as: Callable[[mx.optimizer.Optimizer], mx.optimizer.Optimizer] | None = None,
-) -> Any:  # fmt: skip
+) -> Any:
     """Return an object with `step(batch_size)`: the servers apply every gradient alone, after its own rank has clipped it.
 
     `served_as`: what the servers get in place of the rule.
@@ -145,13 +154,11 @@ def asynchronous_rule(
 
 def rule_of_store(
     spec: Optimizer, named: dict[str, Parameter], rates: Array | None, lazy: bool, first: int = 0
-) -> mx.optimizer.Optimizer:  # fmt: skip
+) -> mx.optimizer.Optimizer:
     """Return MXNet's own optimizer for a store whose first key is given."""
     made = optimizers.native(spec, named, rates, lazy)
     if spec.name != "adamw":
         return made
     keys = frozenset(first + key for key, name in enumerate(named) if name in spec.decay)
     rate = spec.learning_rate if rates is None else served.Rates(rates, 1.0)
-    return served.DecayedAdam(
-        keys, spec.weight_decay, rate, **optimizers.adam_constants(spec, rates, lazy)
-    )  # fmt: skip
+    return served.DecayedAdam(keys, spec.weight_decay, rate, **optimizers.adam_constants(spec, rates, lazy))

@@ -44,9 +44,15 @@ class Trainer(Predictor):
     """One network with its update rule; everything between `put` and `losses` is queued on MXNet's engine."""
 
     def __init__(
-        self, settings: Settings, implementation: ModuleType, sizes: dict[str, Any], network: Network,
-        weights: Mapping[str, Array], optimizer: Optimizer, rates: Array | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        settings: Settings,
+        implementation: ModuleType,
+        sizes: dict[str, Any],
+        network: Network,
+        weights: Mapping[str, Array],
+        optimizer: Optimizer,
+        rates: Array | None = None,
+    ) -> None:
         trained = [p.name for p in network.parameters if p.trainable]
         super().__init__(settings, implementation, sizes, network, weights, frozenset(trained))
         self._inputs, self._columns = len(implementation.INPUTS), (*implementation.INPUTS, *implementation.TARGETS)

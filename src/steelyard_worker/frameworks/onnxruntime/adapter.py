@@ -36,9 +36,11 @@ class Adapter:
     def libraries(self) -> dict[str, Any]:
         """Return the versions and builds that do the arithmetic."""
         return {
-            "onnxruntime": onnxruntime.__version__, "onnx": onnx.__version__, "numpy": np.__version__,
+            "onnxruntime": onnxruntime.__version__,
+            "onnx": onnx.__version__,
+            "numpy": np.__version__,
             "build": onnxruntime.get_build_info(),
-        }  # fmt: skip
+        }
 
     def trainer(self, *_: Any) -> Any:
         """Refuse: a network that was exported for inference has no loss and no gradients."""

@@ -103,9 +103,12 @@ def _probe() -> bytes:
         helper.make_node("Relu", ["mixed"], ["positive"]),
     ]
     graph = helper.make_graph(
-        nodes, "probe", [helper.make_tensor_value_info("image", TensorProto.FLOAT, shape)],
-        [helper.make_tensor_value_info("positive", TensorProto.FLOAT, shape)], [kernel],
-    )  # fmt: skip
+        nodes,
+        "probe",
+        [helper.make_tensor_value_info("image", TensorProto.FLOAT, shape)],
+        [helper.make_tensor_value_info("positive", TensorProto.FLOAT, shape)],
+        [kernel],
+    )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
     found: bytes = model.SerializeToString()
     return found

@@ -68,15 +68,20 @@ class Adapter:
         }
 
     def trainer(
-        self, implementation: ModuleType, sizes: dict[str, Any], network: Network, weights: Mapping[str, Array],
-        optimizer: Optimizer, rates: Array | None = None,
-    ) -> Trainer:  # fmt: skip
+        self,
+        implementation: ModuleType,
+        sizes: dict[str, Any],
+        network: Network,
+        weights: Mapping[str, Array],
+        optimizer: Optimizer,
+        rates: Array | None = None,
+    ) -> Trainer:
         """Build the module and load the canonical weights into it."""
         return self._trainer(self._settings, implementation, sizes, network, weights, optimizer, rates)
 
     def predictor(
         self, implementation: ModuleType, sizes: dict[str, Any], network: Network, weights: Mapping[str, Array]
-    ) -> Predictor:  # fmt: skip
+    ) -> Predictor:
         """Build the module in evaluation mode and load the canonical weights into it."""
         return Predictor(self._settings, implementation, sizes, network, weights)
 

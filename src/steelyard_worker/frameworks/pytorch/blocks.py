@@ -15,7 +15,7 @@ class ConvBlock(nn.Module):
 
     def __init__(
         self, channels: int, out: int, kernel: Any = 1, stride: Any = 1, padding: Any = 0, *, epsilon: float
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__()
         self.conv = nn.Conv2d(channels, out, kernel, stride, padding, bias=False)
         self.bn = nn.BatchNorm2d(out, eps=epsilon, momentum=0.1)

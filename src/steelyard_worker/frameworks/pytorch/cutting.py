@@ -149,7 +149,7 @@ def _crossing(nodes: list[fx.Node], place: int) -> list[fx.Node]:
 
 def _part(
     network: nn.Module, graph: fx.Graph, nodes: list[fx.Node], bounds: Sequence[int], images: set[str], output: Any
-) -> Part:  # fmt: skip
+) -> Part:
     """Return a part as a module that has the modules of the network itself."""
     start, end = bounds
     own, last = nodes[start:end], end == len(nodes)

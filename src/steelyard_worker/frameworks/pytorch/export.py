@@ -37,9 +37,15 @@ def export(module: nn.Module, inputs: dict[str, Tensor], path: Path) -> Signatur
         outputs = tuple(module(*placed))
     try:
         torch.onnx.export(
-            Listed(module, outputs).eval(), placed, str(path), input_names=list(inputs), output_names=list(outputs),
-            dynamo=True, external_data=False, verbose=False,
-        )  # fmt: skip
+            Listed(module, outputs).eval(),
+            placed,
+            str(path),
+            input_names=list(inputs),
+            output_names=list(outputs),
+            dynamo=True,
+            external_data=False,
+            verbose=False,
+        )
     except torch.onnx.OnnxExporterError as error:
         reason = " ".join(str(error).split())[:200]
         raise Refusal("unsupported", f"PyTorch cannot export this network to ONNX: {reason}") from error

@@ -22,9 +22,12 @@ if TYPE_CHECKING:
 
 
 def update_rule(
-    spec: Optimizer, named: dict[str, Tensor], rates: Array | None = None, sparse: Collection[int] = (),
+    spec: Optimizer,
+    named: dict[str, Tensor],
+    rates: Array | None = None,
+    sparse: Collection[int] = (),
     clipping: Any = None,
-) -> Any:  # fmt: skip
+) -> Any:
     """Return an object with `zero_grad(set_to_none)` and `step()` over the trainable tensors.
 
     `rates`: of every step. `sparse`: identities of the tensors whose gradients are sparse. `clipping`: `Clipped`, or what takes

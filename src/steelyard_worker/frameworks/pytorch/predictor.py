@@ -37,9 +37,13 @@ class Predictor:
     """One module, in evaluation mode."""
 
     def __init__(
-        self, settings: Settings, implementation: ModuleType, sizes: dict[str, Any], network: Network,
+        self,
+        settings: Settings,
+        implementation: ModuleType,
+        sizes: dict[str, Any],
+        network: Network,
         weights: Mapping[str, Array],
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._device = torch.device(settings.device)
         self._dtype, self._layout = process.DTYPES[settings.precision], process.LAYOUTS[settings.knobs["layout"]]
         self._inputs = implementation.INPUTS

@@ -31,8 +31,12 @@ def compute_again(network: nn.Module, names: Iterable[str], settings: Settings) 
         # Compiled, what the second pass assigns is left out, and PyTorch does not compile such contexts.
         contexts = {} if settings.mode == "compiled" else {"context_fn": partial(_contexts, _norms(block))}
         block.forward = partial(
-            checkpoint, block.forward, use_reentrant=False, preserve_rng_state=settings.knobs["dropout"] == "on", **contexts
-        )  # fmt: skip
+            checkpoint,
+            block.forward,
+            use_reentrant=False,
+            preserve_rng_state=settings.knobs["dropout"] == "on",
+            **contexts,
+        )
 
 
 def _norms(block: nn.Module) -> list[Any]:

@@ -87,7 +87,7 @@ def by_cell(step: Step, steps: Tensor, *weights: Tensor) -> Tensor:
 
 def _cell(
     x: Tensor, h: Tensor, c: Tensor, w_ih: Tensor, w_hh: Tensor, b: Tensor, zero: Tensor
-) -> tuple[Tensor, Tensor]:  # fmt: skip
+) -> tuple[Tensor, Tensor]:
     return torch.lstm_cell(x, (h, c), w_ih, w_hh, b, zero)
 
 

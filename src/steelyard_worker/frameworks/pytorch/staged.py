@@ -99,7 +99,7 @@ class Pipeline(Trainer):
         losses: list[torch.Tensor] = []
         found = self._schedules[shapes].step(
             *given, target=self._targets, losses=losses, return_outputs=outputs, **named
-        )  # fmt: skip
+        )
         return found, torch.stack([loss.detach() for loss in losses]).mean()
 
     def _schedule(self, batch: Tensors) -> ScheduleGPipe:
@@ -113,9 +113,7 @@ class Pipeline(Trainer):
         self._module.train()
         first = tuple(batch[name] for name in self._part.inputs)
         given = tuple(each[: len(each) // self.pieces] for each in first) if self._rank == 0 else received
-        stage = PipelineStage(
-            self._stage, self._rank, self._count, self._device, input_args=given, output_args=found
-        )  # fmt: skip
+        stage = PipelineStage(self._stage, self._rank, self._count, self._device, input_args=given, output_args=found)
         return ScheduleGPipe(stage, self.pieces, self._loss_of_piece)
 
     def _loss_of_piece(self, output: Any, number: torch.Tensor) -> torch.Tensor:

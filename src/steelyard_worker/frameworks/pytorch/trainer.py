@@ -28,9 +28,15 @@ class Trainer(Predictor):
     clipping: Any = optimizers.Clipped
 
     def __init__(
-        self, settings: Settings, implementation: ModuleType, sizes: dict[str, Any], network: Network,
-        weights: Mapping[str, Array], optimizer: Optimizer, rates: Array | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        settings: Settings,
+        implementation: ModuleType,
+        sizes: dict[str, Any],
+        network: Network,
+        weights: Mapping[str, Array],
+        optimizer: Optimizer,
+        rates: Array | None = None,
+    ) -> None:
         super().__init__(settings, implementation, sizes, network, weights)
         self._module.train()
         freeze(self._named, network)

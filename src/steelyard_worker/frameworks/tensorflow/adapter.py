@@ -173,9 +173,14 @@ class Adapter:
         return wrapped
 
     def trainer(
-        self, implementation: ModuleType, sizes: dict[str, Any], network: Network, weights: Mapping[str, Array],
-        optimizer: Optimizer, rates: Array | None = None,
-    ) -> Learner:  # fmt: skip
+        self,
+        implementation: ModuleType,
+        sizes: dict[str, Any],
+        network: Network,
+        weights: Mapping[str, Array],
+        optimizer: Optimizer,
+        rates: Array | None = None,
+    ) -> Learner:
         """Build the network and load the canonical weights into it."""
         built = self._wrap, self._variables(), implementation, sizes, network, weights, optimizer
         if self._settings.mode == "fit":
@@ -202,7 +207,7 @@ class Adapter:
 
     def predictor(
         self, implementation: ModuleType, sizes: dict[str, Any], network: Network, weights: Mapping[str, Array]
-    ) -> Predictor:  # fmt: skip
+    ) -> Predictor:
         """Build the network and load the canonical weights into it."""
         from steelyard_worker.frameworks.tensorflow.predictor import Predictor
 
@@ -225,9 +230,14 @@ class Adapter:
         convolution = automatic if knobs["convolution"] == "auto" else knobs["convolution"]
         dtype = self._tf.as_dtype(self._settings.precision)
         return Variables(
-            dtype, convolution, fuse=mode != "xla", recurrence=recurrence, lstm=knobs["lstm"],
-            dropout=knobs["dropout"] == dropout.ON, recomputation=knobs["recomputation"] == "blocks",
-        )  # fmt: skip
+            dtype,
+            convolution,
+            fuse=mode != "xla",
+            recurrence=recurrence,
+            lstm=knobs["lstm"],
+            dropout=knobs["dropout"] == dropout.ON,
+            recomputation=knobs["recomputation"] == "blocks",
+        )
 
     def pipeline(self, trainer: Predictor, source: Source, workers: int) -> Iterable[Any]:
         """Yield batches from `tf.data`, which decodes `workers` batches at a time (0: one) and chooses how many to prefetch."""
@@ -264,9 +274,14 @@ class Adapter:
         return graphs.stages(timed.whole_step, self._wrap, batch, self._settings.knobs["passes"])
 
     def counting_trainer(
-        self, implementation: ModuleType, sizes: dict[str, Any], network: Network, weights: Mapping[str, Array],
-        optimizer: Optimizer, rates: Array | None = None,
-    ) -> CountingTrainer:  # fmt: skip
+        self,
+        implementation: ModuleType,
+        sizes: dict[str, Any],
+        network: Network,
+        weights: Mapping[str, Array],
+        optimizer: Optimizer,
+        rates: Array | None = None,
+    ) -> CountingTrainer:
         """Return a trainer of the parameter server that counts updates."""
         if not hasattr(self._strategy, "counting_trainer"):
             raise Refusal("unsupported", "This strategy of TensorFlow has no asynchronous updates.")

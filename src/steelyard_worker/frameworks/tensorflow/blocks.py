@@ -19,9 +19,17 @@ class ConvBlock:
     """Convolution without bias -> batch norm -> ReLU; kernel, stride and padding as `Convolution` takes them."""
 
     def __init__(
-        self, variables: Variables, name: str, channels: int, out: int, kernel: int | Pair = 1, stride: int | Pair = 1,
-        padding: int | Pair = 0, *, epsilon: float,
-    ) -> None:  # fmt: skip
+        self,
+        variables: Variables,
+        name: str,
+        channels: int,
+        out: int,
+        kernel: int | Pair = 1,
+        stride: int | Pair = 1,
+        padding: int | Pair = 0,
+        *,
+        epsilon: float,
+    ) -> None:
         self._conv = Convolution(variables, f"{name}.conv", channels, out, kernel, stride, padding)
         self._bn = BatchNorm(variables, f"{name}.bn", out, epsilon, momentum=0.1)
         self._name = name
@@ -34,9 +42,14 @@ class Branch:
     """Blocks in sequence, named step1 and so on, after a pool if one is given; a step is (out, kernel, ...)."""
 
     def __init__(
-        self, variables: Variables, name: str, channels: int, *steps: tuple[Any, ...], epsilon: float,
+        self,
+        variables: Variables,
+        name: str,
+        channels: int,
+        *steps: tuple[Any, ...],
+        epsilon: float,
         pool: Callable[[tf.Tensor], tf.Tensor] | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._pool, self._steps = pool, []
         for number, step in enumerate(steps, 1):
             self._steps.append(ConvBlock(variables, f"{name}.step{number}", channels, *step, epsilon=epsilon))

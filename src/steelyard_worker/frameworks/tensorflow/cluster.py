@@ -37,9 +37,7 @@ def waiting_threads(ranks: Ranks, threads: int) -> int:
     return ranks.parts + 1 + max(1, threads)
 
 
-def start(
-    ranks: Ranks, members: tf.train.ClusterSpec, job: str, number: int, threads: int
-) -> tf.distribute.Server:  # fmt: skip
+def start(ranks: Ranks, members: tf.train.ClusterSpec, job: str, number: int, threads: int) -> tf.distribute.Server:
     """Start a member of the cluster in this process; its threads wait in C++."""
     config = tf.compat.v1.ConfigProto(
         intra_op_parallelism_threads=threads, inter_op_parallelism_threads=waiting_threads(ranks, threads)

@@ -30,10 +30,14 @@ def _operator(logits: tf.Tensor, lengths: tf.Tensor, labels: tf.Tensor, label_le
     # The operator's blank is the last class. `tf.nn.ctc_loss` with dense labels is composed of other operators, has quadratic
     # cost in the labels, and computes in float32 only.
     return tf.raw_ops.CTCLoss(
-        inputs=tf.roll(logits, -1, axis=2), labels_indices=places, labels_values=tf.gather_nd(labels, places) - 1,
-        sequence_length=lengths, preprocess_collapse_repeated=False, ctc_merge_repeated=True,
+        inputs=tf.roll(logits, -1, axis=2),
+        labels_indices=places,
+        labels_values=tf.gather_nd(labels, places) - 1,
+        sequence_length=lengths,
+        preprocess_collapse_repeated=False,
+        ctc_merge_repeated=True,
         ignore_longer_outputs_than_inputs=False,
-    ).loss  # fmt: skip
+    ).loss
 
 
 def composed(logits: tf.Tensor, lengths: tf.Tensor, labels: tf.Tensor, label_lengths: tf.Tensor) -> tf.Tensor:

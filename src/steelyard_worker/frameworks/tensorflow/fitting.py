@@ -53,9 +53,16 @@ class FitTrainer(Learner):
     """A network that `Model.fit` trains with an optimizer of `keras.optimizers`."""
 
     def __init__(
-        self, wrap: Wrap, variables: Variables, implementation: ModuleType, sizes: dict[str, Any], network: Network,
-        weights: Mapping[str, Array], optimizer: Optimizer, rates: Array | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        wrap: Wrap,
+        variables: Variables,
+        implementation: ModuleType,
+        sizes: dict[str, Any],
+        network: Network,
+        weights: Mapping[str, Array],
+        optimizer: Optimizer,
+        rates: Array | None = None,
+    ) -> None:
         super().__init__(wrap, variables, implementation, sizes, network, weights)
         # The model must not hold this trainer: the thread of `fit` keeps the model alive until this trainer is deleted.
         forward, inputs = self._forward, self.inputs
@@ -126,9 +133,12 @@ class Model(keras.Model):
     """A Keras model around a network whose variables are its own. `last`: the loss of the last step."""
 
     def __init__(
-        self, outputs: Callable[[Tensors], Tensors], loss: Callable[[Tensors, Tensors], tf.Tensor], trained: list[tf.Variable],
+        self,
+        outputs: Callable[[Tensors], Tensors],
+        loss: Callable[[Tensors, Tensors], tf.Tensor],
+        trained: list[tf.Variable],
         dtype: tf.DType,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(dtype=dtype.name)
         self._outputs_of, self._loss_of, self._trained = outputs, loss, (lambda: trained)
         self.last = tf.Variable(tf.zeros((), dtype), trainable=False)
@@ -152,7 +162,7 @@ class Model(keras.Model):
 
     def compute_loss(
         self, x: Any = None, y: Any = None, y_pred: Any = None, sample_weight: Any = None, training: bool = True
-    ) -> tf.Tensor:  # fmt: skip
+    ) -> tf.Tensor:
         """Return the network's loss, and keep it: `fit` reports the mean over the epoch so far."""
         del y, sample_weight, training
         self.traces += 1
@@ -206,9 +216,13 @@ class FitCall:
     def _fit(self, model: Model, feed: Feed) -> None:
         try:
             model.fit(
-                feed.dataset, epochs=EPOCHS, steps_per_epoch=feed.steps_per_epoch, verbose=0, shuffle=False,
+                feed.dataset,
+                epochs=EPOCHS,
+                steps_per_epoch=feed.steps_per_epoch,
+                verbose=0,
+                shuffle=False,
                 callbacks=[self._hold],
-            )  # fmt: skip
+            )
         except BaseException as error:  # raised again in the thread that waits
             self._error = error
         self._done.release()

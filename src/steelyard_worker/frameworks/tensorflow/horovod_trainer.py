@@ -26,10 +26,20 @@ class HorovodTrainer(Learner):
     """One of several equal networks, which gets a share of every batch."""
 
     def __init__(
-        self, outer: Wrap, compiled: bool, wrap: Wrap, variables: Variables, implementation: ModuleType, sizes: dict[str, Any],
-        network: Network, weights: Mapping[str, Array], optimizer: Optimizer, kernel: str, rates: Array | None = None,
+        self,
+        outer: Wrap,
+        compiled: bool,
+        wrap: Wrap,
+        variables: Variables,
+        implementation: ModuleType,
+        sizes: dict[str, Any],
+        network: Network,
+        weights: Mapping[str, Array],
+        optimizer: Optimizer,
+        kernel: str,
+        rates: Array | None = None,
         loss: str = mistakes.RIGHT,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """`outer` wraps what exchanges gradients. `compiled`: what a rank computes alone is wrapped by `wrap`, by itself."""
         super().__init__(wrap, variables, implementation, sizes, network, weights, loss)
         self._rule = optimizers.update_rule(optimizer, self._trained, kernel, rates)

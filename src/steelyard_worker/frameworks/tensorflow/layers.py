@@ -55,9 +55,17 @@ class Convolution:
     """
 
     def __init__(
-        self, variables: Variables, name: str, channels: int, out: int, kernel: int | Pair, stride: int | Pair,
-        padding: int | Pair, *, bias: bool = False,
-    ) -> None:  # fmt: skip
+        self,
+        variables: Variables,
+        name: str,
+        channels: int,
+        out: int,
+        kernel: int | Pair,
+        stride: int | Pair,
+        padding: int | Pair,
+        *,
+        bias: bool = False,
+    ) -> None:
         self._weight = variables.new(f"{name}.weight", *pair(kernel), channels, out)
         self._bias = variables.new(f"{name}.bias", out) if bias else None
         self._stride, self._padding, self._formulation = stride, padding, variables.convolution
@@ -97,9 +105,15 @@ class BatchNorm:
     def _fused(self, x: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         # The raw operator, because tf.compat.v1.nn.fused_batch_norm changes an epsilon of 1e-5 to 1.001e-5.
         found = tf.raw_ops.FusedBatchNormV3(
-            x=x, scale=self._gamma, offset=self._beta, mean=self._mean, variance=self._variance,
-            epsilon=self._epsilon, exponential_avg_factor=self._momentum, is_training=True,
-        )  # fmt: skip
+            x=x,
+            scale=self._gamma,
+            offset=self._beta,
+            mean=self._mean,
+            variance=self._variance,
+            epsilon=self._epsilon,
+            exponential_avg_factor=self._momentum,
+            is_training=True,
+        )
         return found.y, found.batch_mean, found.batch_variance
 
     def _composed(self, x: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:

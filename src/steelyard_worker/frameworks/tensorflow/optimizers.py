@@ -37,7 +37,7 @@ class Rule(Protocol):
 
 def update_rule(
     spec: Optimizer, named: Named, kernel: str, rates: Array | None = None, sparse: Collection[str] = ()
-) -> Rule:  # fmt: skip
+) -> Rule:
     """Return a function of the gradients, in the order of `named`, that updates the variables.
 
     `kernel` selects the native rules: "fused", TensorFlow's one-pass operators, or "keras", `keras.optimizers`. `rates`: of every
@@ -169,18 +169,28 @@ class Fused:
 
     def _sgd(self, name: str, variable: tf.Variable, gradient: tf.Tensor, rate: float | tf.Tensor) -> None:
         tf.raw_ops.ResourceApplyMomentum(
-            var=variable.handle, accum=self._first[name].handle, grad=gradient,
-            lr=_scalar(rate, variable.dtype), momentum=self._spec.momentum,
+            var=variable.handle,
+            accum=self._first[name].handle,
+            grad=gradient,
+            lr=_scalar(rate, variable.dtype),
+            momentum=self._spec.momentum,
             use_nesterov=self._spec.nesterov,
-        )  # fmt: skip
+        )
 
     def _adam(self, name: str, variable: tf.Variable, gradient: tf.Tensor, rate: tf.Tensor) -> None:
         spec, none = self._spec, tf.zeros((), variable.dtype)
         tf.raw_ops.ResourceApplyAdam(
-            var=variable.handle, m=self._first[name].handle, v=self._second[name].handle, beta1_power=none, beta2_power=none,
-            lr=tf.cast(rate, variable.dtype), beta1=spec.beta1, beta2=spec.beta2,
-            epsilon=self._epsilon, grad=gradient,
-        )  # fmt: skip
+            var=variable.handle,
+            m=self._first[name].handle,
+            v=self._second[name].handle,
+            beta1_power=none,
+            beta2_power=none,
+            lr=tf.cast(rate, variable.dtype),
+            beta1=spec.beta1,
+            beta2=spec.beta2,
+            epsilon=self._epsilon,
+            grad=gradient,
+        )
 
 
 class OfKeras:

@@ -39,10 +39,20 @@ class CoordinatingTrainer(Learner):
     """The network, whose variables are on the server, and the coordinator of the workers; it gets whole batches."""
 
     def __init__(
-        self, strategy: tf.distribute.ParameterServerStrategy, workers: int, wrap: Wrap, variables: Variables,
-        implementation: ModuleType, sizes: dict[str, Any], network: Network, weights: Mapping[str, Array],
-        optimizer: Optimizer, kernel: str, rates: Array | None = None, loss: str = mistakes.RIGHT,
-    ) -> None:  # fmt: skip
+        self,
+        strategy: tf.distribute.ParameterServerStrategy,
+        workers: int,
+        wrap: Wrap,
+        variables: Variables,
+        implementation: ModuleType,
+        sizes: dict[str, Any],
+        network: Network,
+        weights: Mapping[str, Array],
+        optimizer: Optimizer,
+        kernel: str,
+        rates: Array | None = None,
+        loss: str = mistakes.RIGHT,
+    ) -> None:
         self._workers = workers
         share = sizes | {"batch": sizes["batch"] // workers}
         with strategy.scope():

@@ -21,16 +21,22 @@ NONE = "none"
 OTHERS = "others"
 # The passes that Dai et al. 2022 study, in their order, and TensorFlow's options for them.
 STUDIED = {
-    "pruning": "disable_model_pruning", "folding": "constant_folding", "arithmetic": "arithmetic_optimization",
+    "pruning": "disable_model_pruning",
+    "folding": "constant_folding",
+    "arithmetic": "arithmetic_optimization",
     "dependency": "dependency_optimization",
-}  # fmt: skip
+}
 # Two that the document counts as one.
 SHOWN_TOGETHER = "arithmetic+dependency"
 # Those of the others that have an option and are on unless it is set.
 REST = {
-    "layout": "layout_optimizer", "shapes": "shape_optimization", "remapping": "remapping", "loops": "loop_optimization",
-    "functions": "function_optimization", "implementations": "implementation_selector",
-}  # fmt: skip
+    "layout": "layout_optimizer",
+    "shapes": "shape_optimization",
+    "remapping": "remapping",
+    "loops": "loop_optimization",
+    "functions": "function_optimization",
+    "implementations": "implementation_selector",
+}
 # TensorFlow does not start its passes for this one alone.
 NOT_ALONE = "implementations"
 # On, and without an option of `tf.config.optimizer`: the field of RewriterConfig, and its values for off and for TensorFlow's own
@@ -38,12 +44,13 @@ NOT_ALONE = "implementations"
 WITHOUT_OPTION = {
     "subgraphs": ("common_subgraph_elimination", RewriterConfig.OFF, RewriterConfig.DEFAULT),
     "memory": ("memory_optimization", RewriterConfig.NO_MEM_OPT, RewriterConfig.DEFAULT_MEM_OPT),
-}  # fmt: skip
+}
 # Off unless their option is set.
 USUALLY_OFF = {
-    "debug-stripper": "debug_stripper", "pin-to-host": "pin_to_host_optimization",
+    "debug-stripper": "debug_stripper",
+    "pin-to-host": "pin_to_host_optimization",
     "scoped-allocator": "scoped_allocator_optimization",
-}  # fmt: skip
+}
 # They compute in another precision, so they stay off.
 OTHER_PRECISION = ("auto_mixed_precision", "auto_mixed_precision_onednn_bfloat16", "auto_mixed_precision_mkl")
 

@@ -22,9 +22,7 @@ class MaxPool:
     wins.
     """
 
-    def __init__(
-        self, variables: Variables, window: int, stride: int, padding: int = 0, *, ceil: bool = False
-    ) -> None:  # fmt: skip
+    def __init__(self, variables: Variables, window: int, stride: int, padding: int = 0, *, ceil: bool = False) -> None:
         self._fuse, self._window, self._stride, self._padding, self._ceil = (
             variables.fuse,
             window,

@@ -32,9 +32,14 @@ class Predictor:
     """Variables, the forward pass over them, and conversion to and from canonical arrays."""
 
     def __init__(
-        self, wrap: Wrap, variables: Variables, implementation: ModuleType, sizes: dict[str, Any], network: Network,
+        self,
+        wrap: Wrap,
+        variables: Variables,
+        implementation: ModuleType,
+        sizes: dict[str, Any],
+        network: Network,
         weights: Mapping[str, Array],
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._forward = implementation.build(sizes, variables)
         self.inputs, self._dtype, self._named = implementation.INPUTS, variables.dtype, variables.named
         self._kinds = {parameter.name: parameter.kind for parameter in network.parameters}

@@ -46,9 +46,16 @@ class Recurrence:
         return replace(self, formulation="deferred" if units >= AMPLE * samples else self.small)
 
     def loop(
-        self, step: Step, weights: dict[str, tf.Tensor], added: dict[str, tf.Tensor], inputs: tf.Tensor | None, shared: Any,
-        start: Tensors, widths: tuple[int, ...], backward: bool = False,
-    ) -> tuple[Tensors, list[tf.Tensor]]:  # fmt: skip
+        self,
+        step: Step,
+        weights: dict[str, tf.Tensor],
+        added: dict[str, tf.Tensor],
+        inputs: tf.Tensor | None,
+        shared: Any,
+        start: Tensors,
+        widths: tuple[int, ...],
+        backward: bool = False,
+    ) -> tuple[Tensors, list[tf.Tensor]]:
         """Run step(affine, shared, state, inputs_t) -> (state, outputs_t): the last state, and each output stacked (T, N, width).
 
         affine(name, value (N, in)) is value @ weights[name] + added[name]: a matrix (in, Z), and either a bias (Z,) or the values

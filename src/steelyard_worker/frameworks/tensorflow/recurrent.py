@@ -77,9 +77,14 @@ def _keras_layer(variables: Variables, name: str, width: int, hidden: int) -> An
     import keras  # takes two seconds
 
     layer = keras.layers.LSTM(
-        hidden, return_sequences=True, use_cudnn=variables.lstm == "fused", kernel_initializer="zeros",
-        recurrent_initializer="zeros", unit_forget_bias=False, dtype=variables.dtype.name,
-    )  # fmt: skip
+        hidden,
+        return_sequences=True,
+        use_cudnn=variables.lstm == "fused",
+        kernel_initializer="zeros",
+        recurrent_initializer="zeros",
+        unit_forget_bias=False,
+        dtype=variables.dtype.name,
+    )
     layer.build((None, None, width))
     cell = layer.cell
     for kind, variable in (("w_ih", cell.kernel), ("w_hh", cell.recurrent_kernel), ("b", cell.bias)):

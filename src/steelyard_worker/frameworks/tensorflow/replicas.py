@@ -41,10 +41,12 @@ class ReplicaVariables(Variables):
         statistic = name.endswith(STATISTICS)
         own = statistic and self.own_statistics
         self.named[name] = tf.Variable(
-            empty, name=name.replace(".", "_"), trainable=not statistic,
+            empty,
+            name=name.replace(".", "_"),
+            trainable=not statistic,
             synchronization=tf.VariableSynchronization.ON_READ if own else tf.VariableSynchronization.AUTO,
             aggregation=tf.VariableAggregation.MEAN if statistic else tf.VariableAggregation.NONE,
-        )  # fmt: skip
+        )
         return self.named[name]
 
 
@@ -54,10 +56,21 @@ class ReplicaTrainer(Learner):
     kind = ReplicaVariables
 
     def __init__(
-        self, strategy: tf.distribute.Strategy, outer: Wrap, compiled: bool, wrap: Wrap, variables: Variables,
-        implementation: ModuleType, sizes: dict[str, Any], network: Network, weights: Mapping[str, Array],
-        optimizer: Optimizer, kernel: str, rates: Array | None = None, loss: str = mistakes.RIGHT,
-    ) -> None:  # fmt: skip
+        self,
+        strategy: tf.distribute.Strategy,
+        outer: Wrap,
+        compiled: bool,
+        wrap: Wrap,
+        variables: Variables,
+        implementation: ModuleType,
+        sizes: dict[str, Any],
+        network: Network,
+        weights: Mapping[str, Array],
+        optimizer: Optimizer,
+        kernel: str,
+        rates: Array | None = None,
+        loss: str = mistakes.RIGHT,
+    ) -> None:
         """`outer` wraps what exchanges gradients. `compiled`: what a replica computes alone is wrapped by `wrap`, by itself."""
         self._strategy, self._devices = strategy, strategy.extended.worker_devices
         share = sizes | {"batch": sizes["batch"] // len(self._devices)}

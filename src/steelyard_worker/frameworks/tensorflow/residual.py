@@ -23,7 +23,7 @@ class ConvNorm:
 
     def __init__(
         self, variables: Variables, conv: str, norm: str, channels: int, out: int, kernel: int, stride: int = 1
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._conv = Convolution(variables, conv, channels, out, kernel, stride, kernel // 2)
         self._norm = BatchNorm(variables, norm, out, epsilon=1e-5, momentum=0.1)
 

@@ -93,10 +93,20 @@ class SplitTrainer(Learner):
     """A network in parts; `micro` micro-batches of each batch may be in different parts at the same time."""
 
     def __init__(
-        self, devices: Sequence[str], micro: int, wrap: Wrap, variables: Variables, implementation: ModuleType,
-        sizes: dict[str, Any], network: Network, weights: Mapping[str, Array], optimizer: Optimizer, kernel: str,
-        rates: Array | None = None, loss: str = mistakes.RIGHT,
-    ) -> None:  # fmt: skip
+        self,
+        devices: Sequence[str],
+        micro: int,
+        wrap: Wrap,
+        variables: Variables,
+        implementation: ModuleType,
+        sizes: dict[str, Any],
+        network: Network,
+        weights: Mapping[str, Array],
+        optimizer: Optimizer,
+        kernel: str,
+        rates: Array | None = None,
+        loss: str = mistakes.RIGHT,
+    ) -> None:
         parts = divide([parameter.name for parameter in network.parameters], len(devices))
         given = {each.name: getattr(variables, each.name) for each in fields(variables)}
         placed = PlacedVariables(**given, devices=tuple(devices), parts=parts)
@@ -117,7 +127,7 @@ class SplitTrainer(Learner):
 
     def _gradients(
         self, batch: Tensors, sparse: frozenset[str] = frozenset()
-    ) -> tuple[Tensors, tf.Tensor, list[tf.Tensor | tf.IndexedSlices]]:  # fmt: skip
+    ) -> tuple[Tensors, tf.Tensor, list[tf.Tensor | tf.IndexedSlices]]:
         shares = {name: tf.split(tensor, self._micro) for name, tensor in batch.items()}
         found = [self._of_share({name: each[number] for name, each in shares.items()}) for number in range(self._micro)]
         outputs, losses, gradients = zip(*found, strict=True)

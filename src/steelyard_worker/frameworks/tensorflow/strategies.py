@@ -248,11 +248,13 @@ def _limit_waiting(workers: int) -> None:
     from tensorflow.python.eager import context
 
     context.context().configure_coordination_service(
-        service_type="standalone", service_leader="/job:worker/replica:0/task:0",
+        service_type="standalone",
+        service_leader="/job:worker/replica:0/task:0",
         coordinated_jobs=[coordination_config_pb2.CoordinatedJob(name="worker", num_tasks=workers)],
-        cluster_register_timeout_in_ms=LONGEST_START_S * 1000, heartbeat_timeout_in_ms=LOST_S * 1000,
+        cluster_register_timeout_in_ms=LONGEST_START_S * 1000,
+        heartbeat_timeout_in_ms=LOST_S * 1000,
         shutdown_barrier_timeout_in_ms=LONGEST_END_S * 1000,
-    )  # fmt: skip
+    )
 
 
 STRATEGIES = {

@@ -113,7 +113,7 @@ def update(new: Callable[[], Variables], requested: str, kernel: str) -> str:
 
 def _operations(
     function: Callable[[tf.Tensor], Any], shape: tuple[int, ...], dtype: tf.DType, *, inside_loops: bool = False
-) -> list[str]:  # fmt: skip
+) -> list[str]:
     """Return the type of every operation that a function traces, or of those inside its loops only."""
     traced = tf.function(function, autograph=False).get_concrete_function(tf.TensorSpec(shape, dtype))
     graph = traced.graph.as_graph_def()

@@ -25,9 +25,15 @@ class Learner(Predictor):
     """A predictor with a loss and its gradients."""
 
     def __init__(
-        self, wrap: Wrap, variables: Variables, implementation: ModuleType, sizes: dict[str, Any], network: Network,
-        weights: Mapping[str, Array], loss: str = mistakes.RIGHT,
-    ) -> None:  # fmt: skip
+        self,
+        wrap: Wrap,
+        variables: Variables,
+        implementation: ModuleType,
+        sizes: dict[str, Any],
+        network: Network,
+        weights: Mapping[str, Array],
+        loss: str = mistakes.RIGHT,
+    ) -> None:
         super().__init__(wrap, variables, implementation, sizes, network, weights)
         self._objective = mistakes.objective(implementation.loss, loss)
         self._loss, self._wrap, self._backward = implementation.loss, wrap, wrap(self._gradients)
@@ -35,7 +41,7 @@ class Learner(Predictor):
 
     def _gradients(
         self, batch: Tensors, sparse: frozenset[str] = frozenset()
-    ) -> tuple[Tensors, tf.Tensor, list[tf.Tensor | tf.IndexedSlices]]:  # fmt: skip
+    ) -> tuple[Tensors, tf.Tensor, list[tf.Tensor | tf.IndexedSlices]]:
         variables = list(self._trained.values())
         with tf.GradientTape(watch_accessed_variables=False) as tape:
             tape.watch(variables)
@@ -68,10 +74,19 @@ class Trainer(Learner):
     """A network with an update rule; `step` calls `train_step`."""
 
     def __init__(
-        self, wrap: Wrap, variables: Variables, implementation: ModuleType, sizes: dict[str, Any], network: Network,
-        weights: Mapping[str, Array], optimizer: Optimizer, kernel: str, rates: Array | None = None, embedding: str = "dense",
+        self,
+        wrap: Wrap,
+        variables: Variables,
+        implementation: ModuleType,
+        sizes: dict[str, Any],
+        network: Network,
+        weights: Mapping[str, Array],
+        optimizer: Optimizer,
+        kernel: str,
+        rates: Array | None = None,
+        embedding: str = "dense",
         loss: str = mistakes.RIGHT,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(wrap, variables, implementation, sizes, network, weights, loss)
         tables = [name for name in self._trained if self._kinds[name] == "embedding" and embedding == "sparse"]
         self._update = optimizers.update_rule(optimizer, self._trained, kernel, rates, tables)

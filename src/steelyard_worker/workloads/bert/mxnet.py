@@ -62,8 +62,17 @@ class Network(Precise):
         self.next = dense(2, hidden, "next.")
 
     def hybrid_forward(
-        self, F: Any, ids: Any, mask: Any, segments: Any, places: Any, word: Any, position: Any, segment: Any, words_bias: Any
-    ) -> tuple[Any, Any]:  # fmt: skip
+        self,
+        F: Any,
+        ids: Any,
+        mask: Any,
+        segments: Any,
+        places: Any,
+        word: Any,
+        position: Any,
+        segment: Any,
+        words_bias: Any,
+    ) -> tuple[Any, Any]:
         batch, length, hidden = (self._sizes[name] for name in ("batch", "length", "hidden"))
         x = F.Embedding(ids, word, input_dim=self._sizes["vocabulary"], output_dim=hidden) + F.take(segment, segments)
         x = F.broadcast_add(x, F.slice_axis(position, axis=0, begin=0, end=length))

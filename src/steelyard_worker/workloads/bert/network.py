@@ -22,10 +22,15 @@ SPECIAL = 5  # ids below are padding, unknown, classification, separator, mask
 # 1e-7, which is the default of some frameworks. What reads a layer norm is larger by as much.
 SMALL = 2.0**-16
 SMALL_VARIANCES = {
-    "words.norm.*": 1 / SMALL, "*norm.*": SMALL, "embeddings.*": SMALL, "*.attention.output.*": SMALL,
-    "*.attention.*.weight": 1 / SMALL, "*.intermediate.weight": 1 / SMALL, "layer*.output.*": SMALL,
+    "words.norm.*": 1 / SMALL,
+    "*norm.*": SMALL,
+    "embeddings.*": SMALL,
+    "*.attention.output.*": SMALL,
+    "*.attention.*.weight": 1 / SMALL,
+    "*.intermediate.weight": 1 / SMALL,
+    "layer*.output.*": SMALL,
     "pooler.weight": 1 / SMALL,
-}  # fmt: skip
+}
 
 
 def describe(sizes: dict[str, Any]) -> Network:
@@ -62,11 +67,19 @@ def describe(sizes: dict[str, Any]) -> Network:
         return draw_adversarial_batch(generator, batch, sizes)
 
     return Network(
-        tuple(parameters), _inputs(sizes), macs, stored, draw=draw, predictions=predictions,
-        adversarial=Adversarial(draw_adversarial, factors={"*.gamma": 4.0}), probes=_probes(sizes["layers"]),
-        mean_over="words", likelihood=True, blocks=tuple(f"layer{layer}" for layer in range(sizes["layers"])),
+        tuple(parameters),
+        _inputs(sizes),
+        macs,
+        stored,
+        draw=draw,
+        predictions=predictions,
+        adversarial=Adversarial(draw_adversarial, factors={"*.gamma": 4.0}),
+        probes=_probes(sizes["layers"]),
+        mean_over="words",
+        likelihood=True,
+        blocks=tuple(f"layer{layer}" for layer in range(sizes["layers"])),
         small_variances=SMALL_VARIANCES,
-    )  # fmt: skip
+    )
 
 
 def _check(sizes: dict[str, Any]) -> None:
@@ -166,7 +179,7 @@ def draw_batch(generator: np.random.Generator, batch: int, sizes: dict[str, Any]
 def draw_adversarial_batch(generator: np.random.Generator, batch: int, sizes: dict[str, Any]) -> Batch:
     """Make, in turn, a full sample of the last word; one of two tokens that masks one place again and again; one without masked
     words; and a usual one.
-    """  # fmt: skip
+    """
     found = draw_batch(generator, batch, sizes)
     full, short, unmasked = (slice(number, None, 4) for number in range(3))
     found["input_ids"][full], found["input_mask"][full] = sizes["vocabulary"] - 1, 1

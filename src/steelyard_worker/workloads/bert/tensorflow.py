@@ -65,7 +65,7 @@ class Network:
 
     def __call__(
         self, ids: tf.Tensor, mask: tf.Tensor, segments: tf.Tensor, places: tf.Tensor, training: bool
-    ) -> dict[str, tf.Tensor]:  # fmt: skip
+    ) -> dict[str, tf.Tensor]:
         del training  # this network is the same in training and inference
         x = self._embeddings(ids, segments)
         masked = masked_scores(mask, self._dtype)

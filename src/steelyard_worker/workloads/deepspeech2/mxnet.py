@@ -28,8 +28,14 @@ class Convolution(HybridBlock):
     """Convolution over (frequency, time), batch norm over all positions, clip; frames after the end are set to zero."""
 
     def __init__(
-        self, channels: int, out: int, kernel: tuple[int, int], stride: tuple[int, int], padding: tuple[int, int], prefix: str
-    ) -> None:  # fmt: skip
+        self,
+        channels: int,
+        out: int,
+        kernel: tuple[int, int],
+        stride: tuple[int, int],
+        padding: tuple[int, int],
+        prefix: str,
+    ) -> None:
         super().__init__(prefix=prefix)
         with self.name_scope():
             self.conv = nn.Conv2D(out, kernel, stride, padding, use_bias=False, in_channels=channels, prefix="conv.")

@@ -58,11 +58,20 @@ def describe(sizes: dict[str, Any]) -> Network:
     adversarial = Adversarial(_draw_adversarial(sizes), factors=factors, clip=1.0)
     recurrent = tuple(f"rnn{layer}" for layer in range(1, sizes["layers"] + 1))
     return Network(
-        tuple(parameters), _inputs(sizes), macs, stored, frames, draw=_draw(sizes, _mostly_full),
-        draw_set=_draw(sizes, _varied), predictions=predictions,
-        adversarial=adversarial, probes=("conv1", "conv2", *recurrent), blocks=recurrent,
-        likelihood=True, loop_reads=2 * sizes["layers"] * frames * 4 * hidden**2,
-    )  # fmt: skip
+        tuple(parameters),
+        _inputs(sizes),
+        macs,
+        stored,
+        frames,
+        draw=_draw(sizes, _mostly_full),
+        draw_set=_draw(sizes, _varied),
+        predictions=predictions,
+        adversarial=adversarial,
+        probes=("conv1", "conv2", *recurrent),
+        blocks=recurrent,
+        likelihood=True,
+        loop_reads=2 * sizes["layers"] * frames * 4 * hidden**2,
+    )
 
 
 def output_length(frames: Any) -> Any:
@@ -124,8 +133,11 @@ def _draw(
         transcript = generator.integers(1, sizes["classes"], (batch, most), dtype=np.int32)
         transcript *= np.arange(most) < letters[:, None]
         return {
-            "spectrogram": spectrogram, "frames": frames, "transcript": transcript, "transcript_length": letters,
-        }  # fmt: skip
+            "spectrogram": spectrogram,
+            "frames": frames,
+            "transcript": transcript,
+            "transcript_length": letters,
+        }
 
     return draw
 
@@ -150,8 +162,10 @@ def _draw_adversarial(sizes: dict[str, Any]) -> Callable[[np.random.Generator, i
             np.arange(most) < letters[:, None], generator.integers(1, sizes["classes"], (batch, 1)), 0
         )
         return {
-            "spectrogram": spectrogram, "frames": frames, "transcript": transcript.astype(np.int32),
+            "spectrogram": spectrogram,
+            "frames": frames,
+            "transcript": transcript.astype(np.int32),
             "transcript_length": letters,
-        }  # fmt: skip
+        }
 
     return draw

@@ -17,9 +17,15 @@ class Clipped:
     """Convolution over (frequency, time), batch norm over all positions, clip; frames after the end are set to zero."""
 
     def __init__(
-        self, variables: Variables, name: str, channels: int, out: int, kernel: tuple[int, int], stride: tuple[int, int],
+        self,
+        variables: Variables,
+        name: str,
+        channels: int,
+        out: int,
+        kernel: tuple[int, int],
+        stride: tuple[int, int],
         padding: tuple[int, int],
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.conv = Convolution(variables, f"{name}.conv", channels, out, kernel, stride, padding)
         self.bn = BatchNorm(variables, f"{name}.bn", out, epsilon=1e-5, momentum=0.1)
         self.name = name

@@ -163,7 +163,7 @@ def _sentences(
 def _adversarial_batch(generator: np.random.Generator, batch: int, sizes: dict[str, Any]) -> Batch:
     """Make a batch of the shortest sentences (begin, end) with the shortest and the longest of the other language, of the longest
     with one word again and again, and of the last and the unknown word.
-    """  # fmt: skip
+    """
     source = generator.integers(RESERVED, sizes["vocabulary"], (batch, sizes["source"]), dtype=np.int32)
     target = generator.integers(RESERVED, sizes["vocabulary"], (batch, sizes["target"]), dtype=np.int32)
     lengths = np.full(batch, sizes["source"], np.int32)

@@ -55,7 +55,7 @@ class Network:
 
     def __call__(
         self, source: tf.Tensor, source_length: tf.Tensor, target: tf.Tensor, training: bool
-    ) -> dict[str, tf.Tensor]:  # fmt: skip
+    ) -> dict[str, tf.Tensor]:
         del training  # this network is the same in training and inference
         ends = self.ends(tf.gather(self.embedding, tf.transpose(source)), source_length)
         x = probe("encoded0", tf.concat(ends, axis=2))

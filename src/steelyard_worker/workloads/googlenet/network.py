@@ -52,10 +52,18 @@ def describe(sizes: dict[str, Any]) -> Network:
     label = Input("label", (), "int32", high=sizes["classes"])
     predictions = classification.predictions(sizes["classes"])
     return Network(
-        tuple(layers.parameters), (image, label), layers.macs, layers.activations, predictions=predictions,
-        adversarial=LARGE_ACTIVATIONS, probes=tuple(layers.probes), dropout=True, blocks=tuple(BLOCKS),
-        likelihood=True, norm_epsilon=1e-3,
-    )  # fmt: skip
+        tuple(layers.parameters),
+        (image, label),
+        layers.macs,
+        layers.activations,
+        predictions=predictions,
+        adversarial=LARGE_ACTIVATIONS,
+        probes=tuple(layers.probes),
+        dropout=True,
+        blocks=tuple(BLOCKS),
+        likelihood=True,
+        norm_epsilon=1e-3,
+    )
 
 
 def _inception(layers: Layers, name: str, x: Extent, counts: list[int], five_by_five: bool) -> Extent:

@@ -54,10 +54,18 @@ def describe(sizes: dict[str, Any]) -> Network:
     blocks.layers.dense("head", x.channels, sizes["classes"], DENSE)
     found, predictions = blocks.layers, classification.predictions(sizes["classes"])
     return Network(
-        tuple(found.parameters), (image, label), found.macs, found.activations, predictions=predictions,
-        adversarial=ADVERSARIAL, probes=tuple(found.probes), dropout=True, blocks=BLOCKS,
-        likelihood=True, norm_epsilon=1e-3,
-    )  # fmt: skip
+        tuple(found.parameters),
+        (image, label),
+        found.macs,
+        found.activations,
+        predictions=predictions,
+        adversarial=ADVERSARIAL,
+        probes=tuple(found.probes),
+        dropout=True,
+        blocks=BLOCKS,
+        likelihood=True,
+        norm_epsilon=1e-3,
+    )
 
 
 class _Blocks:

@@ -24,10 +24,13 @@ def describe(sizes: dict[str, Any]) -> Network:
     hidden, directions = sizes["hidden"], direction_names(sizes)
     parameters = [
         Parameter(
-            "embedding.weight", (sizes["vocabulary"], sizes["embedding"]), "embedding", "uniform:0.05",
+            "embedding.weight",
+            (sizes["vocabulary"], sizes["embedding"]),
+            "embedding",
+            "uniform:0.05",
             trainable=sizes["train_embedding"],
         )
-    ]  # fmt: skip
+    ]
     width, macs, stored = sizes["embedding"], 0, sizes["length"] * sizes["embedding"]
     for layer in range(sizes["layers"]):
         for direction in directions:
@@ -43,10 +46,15 @@ def describe(sizes: dict[str, Any]) -> Network:
     tokens = Input("tokens", (sizes["length"],), "int32", high=sizes["vocabulary"])
     label = Input("label", (), "int32", high=sizes["classes"])
     return Network(
-        tuple(parameters), (tokens, label), macs + sizes["classes"] * features, stored, adversarial=_adversarial(sizes),
-        probes=("embedding", "readout"), likelihood=True,
+        tuple(parameters),
+        (tokens, label),
+        macs + sizes["classes"] * features,
+        stored,
+        adversarial=_adversarial(sizes),
+        probes=("embedding", "readout"),
+        likelihood=True,
         loop_reads=sizes["layers"] * len(directions) * sizes["length"] * 4 * hidden**2,
-    )  # fmt: skip
+    )
 
 
 def _adversarial(sizes: dict[str, Any]) -> Adversarial:

@@ -23,9 +23,15 @@ def describe(sizes: dict[str, Any]) -> Network:
     layers.head(x.channels, sizes["classes"])
     label = Input("label", (), "int32", high=sizes["classes"])
     return Network(
-        tuple(layers.parameters), (image, label), layers.macs, layers.activations, adversarial=LARGE_ACTIVATIONS,
-        probes=probes(BLOCKS), blocks=names_of_blocks(BLOCKS), likelihood=True,
-    )  # fmt: skip
+        tuple(layers.parameters),
+        (image, label),
+        layers.macs,
+        layers.activations,
+        adversarial=LARGE_ACTIVATIONS,
+        probes=probes(BLOCKS),
+        blocks=names_of_blocks(BLOCKS),
+        likelihood=True,
+    )
 
 
 def _block(layers: Layers, name: str, x: Extent, out: int, stride: int) -> Extent:

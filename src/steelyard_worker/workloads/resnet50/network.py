@@ -32,10 +32,17 @@ def describe(sizes: dict[str, Any]) -> Network:
     # Without batch statistics, larger scales would multiply from layer to layer.
     adversarial = Adversarial() if sizes["freeze_backbone"] else LARGE_ACTIVATIONS
     return Network(
-        tuple(layers.parameters), (image, label), layers.macs, layers.activations, layers.frozen_macs, predictions=predictions,
-        adversarial=adversarial, probes=probes(sizes["blocks"]), likelihood=True,
+        tuple(layers.parameters),
+        (image, label),
+        layers.macs,
+        layers.activations,
+        layers.frozen_macs,
+        predictions=predictions,
+        adversarial=adversarial,
+        probes=probes(sizes["blocks"]),
+        likelihood=True,
         blocks=() if sizes["freeze_backbone"] else names_of_blocks(sizes["blocks"]),
-    )  # fmt: skip
+    )
 
 
 def strides(variant: str, stride: int) -> tuple[int, int]:

@@ -144,9 +144,19 @@ class Frames(nn.Cell):
         self.pad, self.pad_windows = ops.Pad(((0, 0), (half, half))), ops.Pad(((0, 0), (half, half), (0, 0)))
 
     def construct(
-        self, projected: Tensor, weight1: Tensor, weight2: Tensor, bias2: Tensor, query: Tensor, v: Tensor, memory: Tensor,
-        keys: Tensor, kernel: Tensor, places: Tensor, mask: Tensor,
-    ) -> tuple[Tensor, Tensor]:  # fmt: skip
+        self,
+        projected: Tensor,
+        weight1: Tensor,
+        weight2: Tensor,
+        bias2: Tensor,
+        query: Tensor,
+        v: Tensor,
+        memory: Tensor,
+        keys: Tensor,
+        kernel: Tensor,
+        places: Tensor,
+        mask: Tensor,
+    ) -> tuple[Tensor, Tensor]:
         """Return (h2, context) as (T, N, H + E), and for the backward pass h1, c1, c2, all gates and attention weights."""
         frames, batch, read = projected.shape[0], projected.shape[1], self.hidden + self.width
         zeros, context = ops.zeros((batch, self.hidden), memory.dtype), ops.zeros((batch, self.width), memory.dtype)
@@ -212,9 +222,21 @@ class Frames(nn.Cell):
         return ops.gather(padded.reshape(padded.shape[0], -1), at, 1).sum(axis=2)
 
     def bprop(
-        self, projected: Tensor, weight1: Tensor, weight2: Tensor, bias2: Tensor, query: Tensor, v: Tensor, memory: Tensor,
-        keys: Tensor, kernel: Tensor, places: Tensor, mask: Tensor, out: tuple[Tensor, Tensor], dout: tuple[Tensor, Tensor],
-    ) -> Tensors:  # fmt: skip
+        self,
+        projected: Tensor,
+        weight1: Tensor,
+        weight2: Tensor,
+        bias2: Tensor,
+        query: Tensor,
+        v: Tensor,
+        memory: Tensor,
+        keys: Tensor,
+        kernel: Tensor,
+        places: Tensor,
+        mask: Tensor,
+        out: tuple[Tensor, Tensor],
+        dout: tuple[Tensor, Tensor],
+    ) -> Tensors:
         """Return the gradients of all inputs."""
         (read, saved), of_read, hidden, width = out, dout[0], self.hidden, self.width
         frames, batch, units, rest = read.shape[0], read.shape[1], query.shape[0], read.shape[0] % AT_ONCE
@@ -255,10 +277,18 @@ class Frames(nn.Cell):
         taken2 = ops.concat((h1, self.before(h2)), 2).reshape(frames * batch, -1)
         of_memory = ops.bmm(ops.transpose(share, (1, 2, 0)), ops.transpose(of_context, (1, 0, 2)))
         return (
-            of_gates1, self.summed(of_gates1.reshape(-1, 4 * hidden), taken1), self.summed(of_gates2, taken2), of_gates2.sum(0),
-            self.summed(of_projected_query, h2.reshape(-1, hidden)), state[7], of_memory, state[6].reshape(keys.shape), state[8],
-            self.zeros(places), self.zeros(mask),
-        )  # fmt: skip
+            of_gates1,
+            self.summed(of_gates1.reshape(-1, 4 * hidden), taken1),
+            self.summed(of_gates2, taken2),
+            of_gates2.sum(0),
+            self.summed(of_projected_query, h2.reshape(-1, hidden)),
+            state[7],
+            of_memory,
+            state[6].reshape(keys.shape),
+            state[8],
+            self.zeros(places),
+            self.zeros(mask),
+        )
 
     def before(self, values: Tensor) -> Tensor:
         """Return each frame's values of the previous frame, (T, ...); those of the first frame are zero."""
@@ -344,9 +374,18 @@ class Network(nn.Cell):
         weight1 = ops.concat((lstm1.w_ih[:, self.taken :], lstm1.w_hh), 1)
         weight2 = ops.concat((lstm2.w_ih, lstm2.w_hh), 1)
         read, _ = self.frames(
-            self.projected(mel), weight1, weight2, lstm2.b, attention.query.weight, attention.v.weight, memory, keys,
-            kernel, places, mask,
-        )  # fmt: skip
+            self.projected(mel),
+            weight1,
+            weight2,
+            lstm2.b,
+            attention.query.weight,
+            attention.v.weight,
+            memory,
+            keys,
+            kernel,
+            places,
+            mask,
+        )
         return read
 
 

@@ -35,10 +35,12 @@ FACTORS = {"*.gamma": 4.0, "*.w_ih": 4.0, "attention.query.weight": 8.0, "attent
 ISOLATION = Isolation(
     ("attention.location_*", "attention.v.weight"),
     factors={
-        "attention.query.weight": 0.0, "attention.memory.weight": 0.0, "attention.location_*.weight": 4.0,
+        "attention.query.weight": 0.0,
+        "attention.memory.weight": 0.0,
+        "attention.location_*.weight": 4.0,
         "attention.v.weight": 8.0,
-    }
-)  # fmt: skip
+    },
+)
 
 
 def describe(sizes: dict[str, Any]) -> Network:
@@ -74,14 +76,23 @@ def describe(sizes: dict[str, Any]) -> Network:
         return _draw_adversarial(generator, batch, sizes)
 
     return Network(
-        tuple(layers.parameters), inputs, layers.macs, layers.activations, draw=draw, draw_set=draw_set,
-        predictions=predictions, loop_reads=layers.loop_reads,
+        tuple(layers.parameters),
+        inputs,
+        layers.macs,
+        layers.activations,
+        draw=draw,
+        draw_set=draw_set,
+        predictions=predictions,
+        loop_reads=layers.loop_reads,
         adversarial=Adversarial(draw_adversarial, factors=FACTORS, isolation=ISOLATION),
         probes=(
-            *(f"encoder.bn{number}" for number in range(ENCODER_CONVOLUTIONS)), "encoded", "prenet", "decoded",
+            *(f"encoder.bn{number}" for number in range(ENCODER_CONVOLUTIONS)),
+            "encoded",
+            "prenet",
+            "decoded",
             *(f"postnet.bn{number}" for number in range(POSTNET_CONVOLUTIONS)),
         ),
-    )  # fmt: skip
+    )
 
 
 def predictions(outputs: Batch, batch: Batch) -> Batch:

@@ -142,9 +142,14 @@ class Network(nn.Module):
 # The compiler would unroll the loop, which takes hours at full length, so it is disabled here and compiles one frame instead.
 @torch.compiler.disable
 def _loop(
-    compiled: bool, dynamic: bool | None, projected: Tensor, b2: Tensor, state: Tensors, weights: dict[str, Tensor],
+    compiled: bool,
+    dynamic: bool | None,
+    projected: Tensor,
+    b2: Tensor,
+    state: Tensors,
+    weights: dict[str, Tensor],
     shared: Tensors,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Run the frames over (T, N, 4H): the second LSTM's states concatenated with the contexts, (T, N, H + embedding)."""
     frames, read = projected.shape[0], []
     if compiled:

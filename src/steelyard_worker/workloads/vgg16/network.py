@@ -57,14 +57,20 @@ def describe(sizes: dict[str, Any]) -> Network:
         not (inner_dropout and sizes["freeze_backbone"]), "a frozen body is not trained, so conv_dropout has no effect"
     )
     return Network(
-        tuple(parameters), (image, label), macs, stored, frozen_macs, predictions=classification.predictions(sizes["classes"]),
+        tuple(parameters),
+        (image, label),
+        macs,
+        stored,
+        frozen_macs,
+        predictions=classification.predictions(sizes["classes"]),
         adversarial=Adversarial(
             scale=8.0 if normalised else 64.0, factors={"*.gamma": 8.0 if normalised else 1.0, "dense*.weight": 16.0}
         ),
-        probes=stages, dropout=bool(sizes["dense"] or inner_dropout),
+        probes=stages,
+        dropout=bool(sizes["dense"] or inner_dropout),
         blocks=() if sizes["freeze_backbone"] or inner_dropout else stages,
         likelihood=True,
-    )  # fmt: skip
+    )
 
 
 def convolutions(sizes: dict[str, Any]) -> Iterator[tuple[str, int, int, int, bool]]:

@@ -19,7 +19,7 @@ class Layer:
 
     def __init__(
         self, variables: Variables, stage: str, number: int, channels: int, out: int, normed: bool, rate: float
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._conv = Convolution(variables, f"{stage}.conv{number}", channels, out, 3, 1, 1, bias=not normed)
         self._norm = BatchNorm(variables, f"{stage}.bn{number}", out, epsilon=1e-5, momentum=0.1) if normed else None
         self._dropout = Dropout(variables, rate) if rate else None
@@ -35,7 +35,7 @@ class Stage:
 
     def __init__(
         self, variables: Variables, place: int, channels: int, out: int, count: int, sizes: dict[str, Any]
-    ) -> None:  # fmt: skip
+    ) -> None:
         wide, name = [channels] + [out] * (count - 1), f"stage{place}"
         self._layers = []
         for number, each in enumerate(wide, 1):

@@ -13,8 +13,15 @@ from steelyard_worker.frameworks.jax.layers import Choices
 
 IMAGES = {"channels": 3, "image": 32, "width": 8, "stem": "seed", "classes": 10, "batch": 4}
 DROPPED = {
-    "channels": 3, "image": 32, "width": 4, "dense": 32, "batch_norm": False, "freeze_backbone": False, "classes": 10, "batch": 4,
-}  # fmt: skip
+    "channels": 3,
+    "image": 32,
+    "width": 4,
+    "dense": 32,
+    "batch_norm": False,
+    "freeze_backbone": False,
+    "classes": 10,
+    "batch": 4,
+}
 
 
 def by_share(workload, sizes, rate=0.1, *, dropout=False):

@@ -14,9 +14,17 @@ WORKER = Path(steelyard_worker.__file__).parent
 WORKLOADS = WORKER / "workloads"
 FRAMEWORK = tomllib.loads((WORKER / "frameworks" / "jax" / "framework.toml").read_text(encoding="utf-8"))
 WORDS = {
-    "vocabulary": 50, "length": 6, "embedding": 4, "hidden": 3, "layers": 1, "bidirectional": True,
-    "readout": "first+last", "train_embedding": True, "classes": 2, "batch": 4,
-}  # fmt: skip
+    "vocabulary": 50,
+    "length": 6,
+    "embedding": 4,
+    "hidden": 3,
+    "layers": 1,
+    "bidirectional": True,
+    "readout": "first+last",
+    "train_embedding": True,
+    "classes": 2,
+    "batch": 4,
+}
 
 
 def draw(*shape):

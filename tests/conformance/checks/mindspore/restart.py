@@ -28,9 +28,13 @@ class Net(nn.Cell):
 
 
 IMPLEMENTATION = SimpleNamespace(
-    INPUTS=("image",), TARGETS=("label",), OUTPUTS=("logits",), build=lambda sizes: Net(), variables=layers.named_by_cell,
+    INPUTS=("image",),
+    TARGETS=("label",),
+    OUTPUTS=("logits",),
+    build=lambda sizes: Net(),
+    variables=layers.named_by_cell,
     loss=layers.CrossEntropy,
-)  # fmt: skip
+)
 SUBJECT = restarts.Subject(IMPLEMENTATION)
 # To compile a step takes as long as all other checks of a rule together. These differ in what they keep.
 IN_GRAPHS = ("momentum", "nesterov", "clipped adam", "adamw", "reference momentum", "reference adam")
@@ -40,9 +44,7 @@ AT_RATES = ("momentum", "adamw")
 def adapter_of(mode):
     """Return what makes trainers in a mode, without an adapter: that would set the process's threads."""
     settings = Settings(mode, knobs=KNOBS)
-    return SimpleNamespace(
-        trainer=lambda *arguments: Trainer(settings, *arguments), compilations=runtime.compilations
-    )  # fmt: skip
+    return SimpleNamespace(trainer=lambda *arguments: Trainer(settings, *arguments), compilations=runtime.compilations)
 
 
 @contextmanager

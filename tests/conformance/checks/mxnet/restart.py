@@ -34,9 +34,13 @@ class Net(gluon.HybridBlock):
 
 
 IMPLEMENTATION = SimpleNamespace(
-    INPUTS=("image",), TARGETS=("label",), OUTPUTS=("logits",), build=lambda sizes: Net(),
-    variables=lambda network: dict(network.collect_params()), loss=layers.CrossEntropy,
-)  # fmt: skip
+    INPUTS=("image",),
+    TARGETS=("label",),
+    OUTPUTS=("logits",),
+    build=lambda sizes: Net(),
+    variables=lambda network: dict(network.collect_params()),
+    loss=layers.CrossEntropy,
+)
 SUBJECT = restarts.Subject(IMPLEMENTATION)
 STRATEGIES = {
     "kvstore-local": lambda *arguments: DeviceTrainer("local", 2, *arguments),

@@ -21,10 +21,12 @@ WEIGHTS = {"head.weight": np.ones((3, 3), np.float32)}
 def check_the_runtime_has_no_convolution_in_float64():
     image = helper.make_tensor_value_info("image", TensorProto.DOUBLE, (1, 1, 2, 2))
     graph = helper.make_graph(
-        [helper.make_node("Conv", ["image", "kernel"], ["found"])], "double", [image],
+        [helper.make_node("Conv", ["image", "kernel"], ["found"])],
+        "double",
+        [image],
         [helper.make_tensor_value_info("found", TensorProto.DOUBLE, (1, 1, 2, 2))],
         [helper.make_tensor("kernel", TensorProto.DOUBLE, (1, 1, 1, 1), [1.0])],
-    )  # fmt: skip
+    )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
     try:
         onnxruntime.InferenceSession(model.SerializeToString(), process.options(SETTINGS), providers=process.PROVIDERS)
@@ -37,11 +39,12 @@ def check_the_runtime_has_no_convolution_in_float64():
 def written(folder):
     """Write a network of one product, its image in the order NHWC, as an exporting process does."""
     graph = helper.make_graph(
-        [helper.make_node("MatMul", ["image", "weight"], ["found"])], "product",
+        [helper.make_node("MatMul", ["image", "weight"], ["found"])],
+        "product",
         [helper.make_tensor_value_info("image", TensorProto.FLOAT, (1, 2, 4, 3))],
         [helper.make_tensor_value_info("found", TensorProto.FLOAT, (1, 2, 4, 3))],
         [helper.make_tensor("weight", TensorProto.FLOAT, (3, 3), [1.0] * 9)],
-    )  # fmt: skip
+    )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
     onnx.save(model, folder / "network0.onnx")
     sha256 = hashlib.sha256((folder / "network0.onnx").read_bytes()).hexdigest()

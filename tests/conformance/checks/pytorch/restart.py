@@ -31,9 +31,11 @@ class Net(nn.Module):
 
 
 IMPLEMENTATION = SimpleNamespace(
-    INPUTS=("image",), build=lambda sizes: Net(), variables=layers.named_by_module,
+    INPUTS=("image",),
+    build=lambda sizes: Net(),
+    variables=layers.named_by_module,
     loss=lambda outputs, batch: functional.cross_entropy(outputs["logits"], batch["label"]),
-)  # fmt: skip
+)
 
 
 def adapter_of(mode, **knobs):

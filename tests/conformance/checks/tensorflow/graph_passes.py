@@ -13,12 +13,20 @@ from steelyard_worker.frameworks.tensorflow import graphs, passes
 
 # The names that passes have in TensorFlow's own log; those of shapes and of functions are counted there, and not named.
 LOGGED = {
-    "pruning": "model_pruner", "folding": "constant_folding", "arithmetic": "arithmetic_optimizer",
-    "dependency": "dependency_optimizer", "layout": "layout", "remapping": "remapper", "loops": "loop_optimizer",
-    "implementations": "implementation_selector", "subgraphs": "common_subgraph_elimination", "memory": "memory_optimizer",
-    "debug-stripper": "debug_stripper", "pin-to-host": "pin_to_host_optimizer",
+    "pruning": "model_pruner",
+    "folding": "constant_folding",
+    "arithmetic": "arithmetic_optimizer",
+    "dependency": "dependency_optimizer",
+    "layout": "layout",
+    "remapping": "remapper",
+    "loops": "loop_optimizer",
+    "implementations": "implementation_selector",
+    "subgraphs": "common_subgraph_elimination",
+    "memory": "memory_optimizer",
+    "debug-stripper": "debug_stripper",
+    "pin-to-host": "pin_to_host_optimizer",
     "scoped-allocator": "scoped_allocator_optimizer",
-}  # fmt: skip
+}
 COUNTED = {"shapes", "functions"}
 # Shows each choice of passes in a process whose log has every pass.
 EVERY_CHOICE = """
@@ -63,8 +71,11 @@ def check_the_log_of_the_runtime_has_the_passes_of_every_choice():
     environ = os.environ | {"TF_CPP_MIN_LOG_LEVEL": "0", "TF_CPP_VMODULE": "meta_optimizer=2"}
     done = subprocess.run(
         [sys.executable, "-I", "-c", EVERY_CHOICE, str(WORKER.parent)],
-        env=environ, capture_output=True, text=True, check=True,
-    )  # fmt: skip
+        env=environ,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     logs = {text.partition("\n")[0]: text for text in done.stderr.split("choice ")[1:]}
     assert [*logs] == passes.values()
     for value, log in logs.items():

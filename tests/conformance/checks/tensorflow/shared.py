@@ -31,9 +31,16 @@ def embedding_trainer(kernel, mode, spec=None, embedding="dense"):
     weights, spec = {"table": np.ones((3, 1), "f4")}, spec or Optimizer("adam", 0.1, epsilon=1e-8)
     wrap = (lambda f: f) if mode == "eager" else tf.function
     return trainer.Trainer(
-        wrap, layers.Variables(tf.float32), parts, {"shape": (3, 1)}, tensors, weights, spec, kernel,
+        wrap,
+        layers.Variables(tf.float32),
+        parts,
+        {"shape": (3, 1)},
+        tensors,
+        weights,
+        spec,
+        kernel,
         embedding=embedding,
-    )  # fmt: skip
+    )
 
 
 def adapter_of(mode, **knobs):

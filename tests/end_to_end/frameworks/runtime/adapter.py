@@ -14,8 +14,13 @@ class Adapter(adapter.Adapter):
         super().__init__(replace(settings, knobs=SCRIPT))
 
     def applied(self):
-        return {"mode": self._settings.mode, "device": "cpu", "threads": self._settings.threads,
-                "precision": "float32", "deterministic": self._settings.deterministic}  # fmt: skip
+        return {
+            "mode": self._settings.mode,
+            "device": "cpu",
+            "threads": self._settings.threads,
+            "precision": "float32",
+            "deterministic": self._settings.deterministic,
+        }
 
     def predictor(self, implementation, sizes, network, weights):
         path, signature = implementation.of(weights)

@@ -39,9 +39,17 @@ if TYPE_CHECKING:
 ROWS = 1024  # are converted and written at a time
 MOST_MEMBER_BYTES = 1 << 34  # of an archive; it is read into memory, an .npy file is not
 UNREADABLE = (
-    ValueError, EOFError, OSError, KeyError, zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, MemoryError,
+    ValueError,
+    EOFError,
+    OSError,
+    KeyError,
+    zipfile.BadZipFile,
+    zlib.error,
+    NotImplementedError,
+    RuntimeError,
+    MemoryError,
     OverflowError,
-)  # fmt: skip
+)
 HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 NO_INPUT = "arrays that are no input of the network"
 ROUNDED = "arrays whose numbers are rounded to float32"

@@ -40,19 +40,24 @@ def exchanged(kinds, servers, longest_s):
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     addresses = {
-        "DMLC_PS_ROOT_URI": "127.0.0.1", "DMLC_PS_ROOT_PORT": str(port), "DMLC_NODE_HOST": "127.0.0.1",
-        "DMLC_NUM_WORKER": "2", "DMLC_NUM_SERVER": str(servers),
-    }  # fmt: skip
+        "DMLC_PS_ROOT_URI": "127.0.0.1",
+        "DMLC_PS_ROOT_PORT": str(port),
+        "DMLC_NODE_HOST": "127.0.0.1",
+        "DMLC_NUM_WORKER": "2",
+        "DMLC_NUM_SERVER": str(servers),
+    }
     roles = ["worker", "worker"]
     if SERVED_TYPE in kinds:
         roles += ["scheduler"] + ["server"] * servers
     started = [
         subprocess.Popen(
-            [sys.executable, __file__, *kinds], env=os.environ | addresses | {"DMLC_ROLE": role},
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            [sys.executable, __file__, *kinds],
+            env=os.environ | addresses | {"DMLC_ROLE": role},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
         )
         for role in roles
-    ]  # fmt: skip
+    ]
     deadline = time.monotonic() + longest_s
     while time.monotonic() < deadline and any(rank.poll() is None for rank in started[:2]):
         time.sleep(0.1)
