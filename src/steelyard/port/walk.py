@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 MOST_DIFFERENCES = 60
 """A walk ends after so many; the record says so."""
+GROWTH = 10.0
+"""A distance below so many times one that was there before is no new difference: it is the same one, carried on."""
 IN, BEFORE, OUTPUT = "in", "before", "output"
 
 
@@ -69,8 +71,10 @@ class _Walker:
         self._of, self._first, self._pairs, self._found = of, first, pairs, found
         self._inputs: dict[str, list[str]] = {}
         self._outputs: dict[str, list[str]] = {}
+        self._carried = 0.0  # the largest distance so far that is no difference: rounding, or a constant that was rounded
 
     def go(self, second: Pass) -> None:
+        """Find all differences from the first pass of the right model on."""
         begin, apart = 0, _largest(self._found.outputs)
         while (place := self._next(begin, second)) is not None:
             begin, difference = place
@@ -93,15 +97,20 @@ class _Walker:
             received = _compared(one.inputs, other.inputs)
             if received is None:
                 continue
-            if received[0] > self._of.tolerance and other.name not in self._inputs:
+            if self._is_new(received[0], self._carried) and other.name not in self._inputs:
                 return number, self._before(number, one, other, received)
             returned = _compared(one.outputs, other.outputs)
             distance = FAR if returned is None else returned[0]
-            if returned is None or (distance > self._of.tolerance and other.name not in self._outputs):
+            if self._is_new(distance, received[0]) and other.name not in self._outputs:
                 if (difference := self._inside(one, other, received[0], returned)) is not None:
                     return number + 1, difference
+            elif other.name not in self._outputs:
+                self._carried = max(self._carried, distance)
             self._found.compared.append(Compared(one.name, other.name, one.kind or other.kind, received[0], distance))
         return None
+
+    def _is_new(self, distance: float, earlier: float) -> bool:
+        return distance > max(self._of.tolerance, GROWTH * earlier)
 
     def _before(
         self, number: int, one: Call, other: Call, received: tuple[float, Transform]

@@ -55,8 +55,19 @@ class Side:
         return {}
 
     def double(self) -> dict[str, Any]:
-        """Compute in float64 from now on, if the model can."""
-        return {"double": self._model.double()}
+        """Compute in float64 from now on, if the model can; it is made again where its framework needs that."""
+        return {"double": self._model.double() or self._remade()}
+
+    def _remade(self) -> bool:
+        """Make the model again with float64 as the framework's default; it has the same values. False: a tensor is not float64."""
+        before = [self._model.bridge.to_array(tensor) for _, tensor, _ in self._model.tensors()]
+        self._model.prepare_double()
+        self._model = objects.wrap(self._file.call(MODEL))
+        after = list(self._model.tensors())
+        if len(after) != len(before) or any(str(tensor.dtype).rpartition(".")[2] == "float32" for _, tensor, _ in after):
+            return False
+        self._model.load({name: array for (name, _, _), array in zip(after, before)})
+        return True
 
     def forward(
         self,

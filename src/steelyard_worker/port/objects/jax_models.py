@@ -97,6 +97,11 @@ class LinenModule(Function):
         super().__init__(None, variables if "params" in variables else {"params": variables})
         self._module = module
 
+    def double(self) -> bool:
+        """Convert the variables, and the dtype in which the module computes."""
+        self._module = _computing_in_float64(self._module)
+        return super().double()
+
     def forward(self, arguments: Any, observer: Observer, training: bool) -> Any:
         """Apply the module. `training` reaches it if its __call__ has an argument `train`, `training` or `deterministic`."""
         named = _mode(type(self._module).__call__, training)
@@ -113,6 +118,11 @@ class PretrainedModel(Function):
         super().__init__(None, {"params": model.params})
         self._model = model
 
+    def double(self) -> bool:
+        """Convert the parameters, and the dtype in which the module computes."""
+        self._model._module = _computing_in_float64(self._model.module)
+        return super().double()
+
     def forward(self, arguments: Any, observer: Observer, training: bool) -> Any:
         """Call the model with its parameters."""
         with _followed(observer):
@@ -121,6 +131,11 @@ class PretrainedModel(Function):
                 arguments,
                 type(self._model).__call__,
             )
+
+
+def _computing_in_float64(module: Any) -> Any:
+    """Return the module with its field `dtype` set, where it has one; without, Flax computes in the dtype of what it gets."""
+    return module.clone(dtype=jnp.float64) if getattr(module, "dtype", None) is not None else module
 
 
 def _mode(function: Any, training: bool) -> dict[str, Any]:

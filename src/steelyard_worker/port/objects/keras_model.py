@@ -47,8 +47,15 @@ class KerasModel:
             named[name].assign(np.asarray(array).reshape(named[name].shape))
 
     def double(self) -> bool:
-        """Layers keep the dtype with which they were made."""
+        """Layers keep the dtype with which they were made, so the model has to be made again."""
         return False
+
+    @staticmethod
+    def prepare_double() -> None:
+        """Let the layers that are made from now on compute in float64."""
+        keras.utils.clear_session()
+        keras.config.set_floatx("float64")
+        keras.config.set_dtype_policy("float64")
 
     def place(self, arrays: Mapping[str, np.ndarray]) -> dict[str, Any]:
         """Return tensors; floats in Keras' own dtype."""
