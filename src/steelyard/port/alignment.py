@@ -1,4 +1,4 @@
-"""Two tensors of which one may have its axes in another order: the layout in which they are nearest, and how far they are apart."""
+"""How far two tensors are apart, where one may have its axes in another order."""
 
 from __future__ import annotations
 

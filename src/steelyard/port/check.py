@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 import tempfile
-from collections.abc import Callable, Iterator, Mapping as Table
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +18,9 @@ from steelyard.port.walk import Inputs, Walk, walk
 from steelyard.results.port_record import Mapped, PortRecord, Side
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from collections.abc import Mapping as Table
+
     from steelyard.port.definition import Port
     from steelyard.port.mapping import Mapping, Pair
     from steelyard.port.side_tensors import SideTensor
@@ -52,7 +54,7 @@ class _Check:
             answers = self._described(left), self._described(right)
             tensors = [side_tensors.of_answer(*answer) for answer in answers]
             self._say(f"Mapping {len(tensors[0])} and {len(tensors[1])} tensors")
-            known = mapping.find(*tensors)
+            known = mapping.find(tensors[0], tensors[1])
             if all(side.ask("double")["double"] for side in (left, right)):
                 self._give_weights(known, tensors, right)
                 if self._computes_in_float64(left, right):
@@ -101,7 +103,7 @@ class _Check:
         """Copy the left side's weights to the right side where the values differ; the user's files are not touched."""
         left = {each.name: each for each in tensors[0]}
         shapes = {each.name: each.shape for each in tensors[1]}
-        folder, files = right.new_folder(), {}
+        folder, files = right.new_folder(), dict[str, str]()
         for pair in known.pairs:
             if pair.equal or len(pair.left) != 1 or len(pair.right) != 1:
                 continue

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from steelyard.catalog import frameworks
 from steelyard.errors import UserError, nearest
 from steelyard.files import settings_files
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 FILE = "port.toml"
 MAP = "map.toml"
@@ -36,8 +38,8 @@ class SideSpec:
 class InputSpec:
     """One table [inputs.NAME]: an array from a file, or one that is drawn.
 
-    shape: with the batch. dtype: of NumPy, such as float32 or int64. low, high: floats are uniform between them, integers from low
-    to high - 1. file: an .npy file beside port.toml, instead of shape, dtype, low and high. seed: of what is drawn.
+    shape: with the batch. dtype: of NumPy, such as float32 or int64. low, high: floats are uniform between them, integers from
+    low to high - 1. file: an .npy file beside port.toml, instead of shape, dtype, low and high. seed: of what is drawn.
     """
 
     name: str

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from steelyard.errors import UserError
-from steelyard.port.definition import InputSpec, Port
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from steelyard.port.definition import InputSpec, Port
 
 Array = np.ndarray[Any, Any]
 KINDS = "iufb"
@@ -33,7 +36,9 @@ def _drawn(spec: InputSpec) -> Array:
     try:
         dtype = np.dtype(spec.dtype)
     except TypeError:
-        raise UserError(f"The dtype '{spec.dtype}' of input '{spec.name}' is unknown. Use one such as float32.") from None
+        raise UserError(
+            f"The dtype '{spec.dtype}' of input '{spec.name}' is unknown. Use one such as float32."
+        ) from None
     generator = np.random.default_rng(spec.seed)
     if dtype.kind == "b":
         return generator.integers(0, 2, spec.shape).astype(bool)

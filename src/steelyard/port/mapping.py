@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 CONTENT, ORDER, NAME, GIVEN = "content", "order", "name", "given"
-"""How a pair was found: its values are equal and no other tensor has them; equal, like those of others; not equal; named by the user."""
+"""How a pair was found: by values that no other tensor has, by values that others have too, by name alone, by the user."""
 PARTS = (2, 3, 4)
 # Weights of what makes two tensors with equal values, or with none, a pair.
 BY_NAME, BY_PLACE = 1.0, 1.0
@@ -91,7 +91,7 @@ class _Search:
         return Mapping(pairs, list(self._left), list(self._right))
 
     def by_content(self) -> None:
-        """Pair tensors whose values are equal in some order; those that say which they are come first, as anchors for the others."""
+        """Pair tensors with equal values; those whose values nothing else has come first, as anchors for the others."""
         ones, others = _classes(self._left.values()), _classes(self._right.values())
         shared = [(ones[key], others[key]) for key in ones if key in others]
         for one, other in sorted(shared, key=lambda both: max(len(both[0]), len(both[1]))):
@@ -136,7 +136,7 @@ class _Search:
                         continue
                     names, transform = tuple(each.name for each in found[0]), found[1]
                     both = ((whole.name,), names) if whole_is_left else (names, (whole.name,))
-                    self.take(Pair(*both, transform, CONTENT, along=axis))
+                    self.take(Pair(both[0], both[1], transform, CONTENT, along=axis))
 
     def _assigned(self, ones: list[SideTensor], others: list[SideTensor]) -> list[tuple[SideTensor, SideTensor]]:
         """Return the pairs that fit best by name and by place among the tensors that are paired already."""
@@ -182,9 +182,7 @@ def _interpolated(place: float, anchors: list[tuple[float, float]]) -> float:
     return float(np.interp(place, [one for one, _ in anchors], [other for _, other in anchors]))
 
 
-def _partners(
-    pieces: list[Array], known: dict[Any, list[SideTensor]]
-) -> tuple[list[SideTensor], Transform] | None:
+def _partners(pieces: list[Array], known: dict[Any, list[SideTensor]]) -> tuple[list[SideTensor], Transform] | None:
     """Return the tensors that these pieces are, and the transform of all of them; None unless all are found."""
     found: list[SideTensor] = []
     transform: Transform | None = None

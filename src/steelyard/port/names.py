@@ -26,7 +26,7 @@ WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
 @cache
 def words(name: str) -> tuple[str, ...]:
-    """Return the words of a name in lower case, its last part as a role: `enc/LayerNorm_0/gamma` -> enc, layer, norm, 0, scale."""
+    """Return the words of a name, its last part as a role: `enc/LayerNorm_0/gamma` -> enc, layer, norm, 0, scale."""
     *parents, role = [part for part in re.split(r"[./:]", name) if part] or [name]
     found = [each.lower() for part in parents for each in WORD.findall(part)]
     lower = role.lower()

@@ -25,7 +25,12 @@ def find(mapping: Mapping, left: Pass, right: Pass) -> list[PairedCall]:
     owners = _owners(right)
     found = []
     for calls in _by_path(left).values():
-        names = {owner for tensor in calls[0].tensors.values() for other in partners.get(tensor, ()) for owner in owners[other]}
+        names = {
+            owner
+            for tensor in calls[0].tensors.values()
+            for other in partners.get(tensor, ())
+            for owner in owners[other]
+        }
         if len(names) != 1:
             continue
         others = _by_path(right)[names.pop()]

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from steelyard.port.given_inputs import Array
-
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
+    from steelyard.port.given_inputs import Array
     from steelyard.port.side_process import SideProcess
 
 
@@ -73,5 +72,5 @@ def forward(
 
 
 def _call(folder: Path, raw: dict[str, Any]) -> Call:
-    files = {key: tuple(folder / f"{number}.npy" for number in raw.pop(key)) for key in ("inputs", "outputs")}
-    return Call(**raw, **files)
+    files = [tuple(folder / f"{number}.npy" for number in raw.pop(key)) for key in ("inputs", "outputs")]
+    return Call(**raw, inputs=files[0], outputs=files[1])

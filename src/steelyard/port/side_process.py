@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import selectors
 import signal
 import subprocess
 import time
-from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from steelyard.catalog.frameworks import WORKER
 from steelyard.environments.interpreter import clean_environ, command
 from steelyard.errors import UserError
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 PROGRAM = WORKER / "port" / "__main__.py"
 LOG = "output.log"
@@ -40,7 +43,9 @@ class SideProcess:
             )
         except OSError as error:
             self._log.close()
-            raise UserError(f"The interpreter {python} of side '{name}' could not be started ({error.strerror}).") from None
+            raise UserError(
+                f"The interpreter {python} of side '{name}' could not be started ({error.strerror})."
+            ) from None
 
     def new_folder(self) -> Path:
         """Return an empty folder for the arrays of one request."""
@@ -66,10 +71,8 @@ class SideProcess:
 
     def close(self) -> None:
         """End the process and all processes of its session."""
-        try:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
-        except (ProcessLookupError, PermissionError):
-            pass
         self._process.wait()
         for stream in (self._process.stdin, self._process.stdout, self._log):
             if stream is not None:
@@ -84,8 +87,8 @@ class SideProcess:
             while not text.endswith(b"\n"):
                 if not selector.select(max(0.0, deadline - time.monotonic())):
                     raise UserError(
-                        f"Side '{self.name}' did not answer within {self._limit_s:.0f} s and was stopped. --silence SECONDS allows "
-                        f"more.{self._said()}"
+                        f"Side '{self.name}' did not answer within {self._limit_s:.0f} s and was stopped. --silence SECONDS "
+                        f"allows more.{self._said()}"
                     )
                 part = os.read(output.fileno(), 1 << 16)
                 if not part:
@@ -106,7 +109,5 @@ class SideProcess:
 
 
 def _close(stream: IO[bytes]) -> None:
-    try:
+    with contextlib.suppress(BrokenPipeError):
         stream.close()
-    except BrokenPipeError:
-        pass

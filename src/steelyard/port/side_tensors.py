@@ -56,7 +56,13 @@ def of_answer(answer: dict[str, Any], folder: Path) -> list[SideTensor]:
     """Return the tensors that a side has described, without counters and masks."""
     found = [
         SideTensor(
-            each["name"], tuple(each["shape"]), each["dtype"], each["trained"], folder / each["file"], place, each["shares"]
+            each["name"],
+            tuple(each["shape"]),
+            each["dtype"],
+            each["trained"],
+            folder / each["file"],
+            place,
+            each["shares"],
         )
         for place, each in enumerate(answer["tensors"])
     ]

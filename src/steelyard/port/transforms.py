@@ -1,4 +1,4 @@
-"""How a tensor of one side becomes that of the other: reshape, permutation of axes, reshape; blocks in another order; parts; sums."""
+"""How a tensor of one side becomes that of the other: reshapes, a permutation of axes, blocks in another order."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ AS_IT_IS = Transform()
 
 
 def candidates(left: tuple[int, ...], right: tuple[int, ...]) -> list[Transform]:
-    """Return all permutations of axes, with a reshape before or after, that lead from one shape to the other; the plainest first."""
+    """Return all permutations of axes, with a reshape before or after, from one shape to the other; the plainest first."""
     if math.prod(left) != math.prod(right):
         return []
     found = [AS_IT_IS] if left == right else []

@@ -13,7 +13,8 @@ from steelyard.port.passes import Pass, forward, load
 from steelyard.results.port_record import Compared, Difference
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping as Table
+    from collections.abc import Callable
+    from collections.abc import Mapping as Table
     from pathlib import Path
 
     from steelyard.port.causes import Cause
@@ -71,7 +72,9 @@ class _Walker:
         self._of, self._first, self._pairs, self._found = of, first, pairs, found
         self._inputs: dict[str, list[str]] = {}
         self._outputs: dict[str, list[str]] = {}
-        self._carried = 0.0  # the largest distance so far that is no difference: rounding, or a constant that was rounded
+        self._carried = (
+            0.0  # the largest distance so far that is no difference: rounding, or a constant that was rounded
+        )
 
     def go(self, second: Pass) -> None:
         """Find all differences from the first pass of the right model on."""
@@ -112,9 +115,7 @@ class _Walker:
     def _is_new(self, distance: float, earlier: float) -> bool:
         return distance > max(self._of.tolerance, GROWTH * earlier)
 
-    def _before(
-        self, number: int, one: Call, other: Call, received: tuple[float, Transform]
-    ) -> Difference:
+    def _before(self, number: int, one: Call, other: Call, received: tuple[float, Transform]) -> Difference:
         left, right = load(one.inputs[0]), load(other.inputs[0])
         earlier = [
             (call, call.outputs[0])
@@ -160,9 +161,7 @@ class _Walker:
     ) -> Difference:
         said = ""
         if cause is not None:
-            said = (
-                f"{cause.family}: {self._of.left.name} has {cause.left_words}, {self._of.right.name} has {cause.right_words}"
-            )
+            said = f"{cause.family}: {self._of.left.name} has {cause.left_words}, {self._of.right.name} has {cause.right_words}"
         return Difference(where, one.name, other.name, one.type, other.type, *distances, said, tuple(tried))
 
 

@@ -15,7 +15,7 @@ FORMAT = 1
 
 @dataclass(frozen=True)
 class Side:
-    """One model. `kind`: of its object, such as torch.nn.Module; `libraries`: name -> version; `parameters`: scalars that are trained."""
+    """One model. `kind`: of its object, such as torch.nn.Module; `parameters`: number of trained scalars."""
 
     name: str
     framework: str
@@ -27,9 +27,9 @@ class Side:
 
 @dataclass(frozen=True)
 class Mapped:
-    """One pair of the map. `how`: the transform in words; `found_by`: content, order, name, or given; `equal`: whether values are.
+    """One pair of the map. `how`: the transform in words; `found_by`: content, order, name or given.
 
-    `differ_by`: relative distance of the values where they are not equal.
+    `equal`: whether the values are; `differ_by`: their relative distance where not.
     """
 
     left: tuple[str, ...]
@@ -55,7 +55,8 @@ class Compared:
 class Difference:
     """A place where the two models part while both compute on the same values.
 
-    `where`: "in" the pair of modules, "before" it, or at an "output" of the models. `inputs`, `outputs`: relative distances there.
+    `where`: "in" the pair of modules, "before" it, or at an "output" of the models. `inputs`, `outputs`: relative
+    distances there.
     `cause`: a sentence; empty if no hypothesis reproduces both sides. `tried`: families of hypotheses that were tried.
     `part`: how much of the distance at the outputs goes with it, from 0 to 1; None where there is none at the outputs.
     """
@@ -74,7 +75,9 @@ class Difference:
 
 @dataclass(frozen=True)
 class PortRecord:
-    """Everything that a check found out. `precision`: float64 or float32. `tolerance`: the relative distance that counts as rounding.
+    """Everything that a check found out. `precision`: float64 or float32.
+
+    `tolerance`: the relative distance that counts as rounding.
 
     `outputs`: names of outputs -> relative distance before anything was replaced.
     """

@@ -30,7 +30,8 @@ class Side:
 
     def describe(self, folder: str) -> dict[str, Any]:
         """Save every tensor as a file, and return what they are, and versions of the libraries that are loaded."""
-        found, shared = [], {}
+        found: list[dict[str, Any]] = []
+        shared: dict[Any, str] = {}
         for number, (name, tensor, trained) in enumerate(self._model.tensors()):
             array = self._model.bridge.to_array(tensor)
             shared.setdefault(_place(tensor), name)
@@ -59,14 +60,16 @@ class Side:
         return {"double": self._model.double() or self._remade()}
 
     def _remade(self) -> bool:
-        """Make the model again with float64 as the framework's default; it has the same values. False: a tensor is not float64."""
+        """Make the model again with float64 as the framework's default, and the same values. False: a tensor is float32."""
         before = [self._model.bridge.to_array(tensor) for _, tensor, _ in self._model.tensors()]
         self._model.prepare_double()
         self._model = objects.wrap(self._file.call(MODEL))
         after = list(self._model.tensors())
-        if len(after) != len(before) or any(str(tensor.dtype).rpartition(".")[2] == "float32" for _, tensor, _ in after):
+        if len(after) != len(before) or any(
+            str(tensor.dtype).rpartition(".")[2] == "float32" for _, tensor, _ in after
+        ):
             return False
-        self._model.load({name: array for (name, _, _), array in zip(after, before)})
+        self._model.load({name: array for (name, _, _), array in zip(after, before, strict=False)})
         return True
 
     def forward(

@@ -20,6 +20,8 @@ def sentence(doing: str, error: BaseException, path: Path) -> str:
         text = f"it called sys.exit({error.code!r})"
     else:
         text = f"{type(error).__name__}: {message}" if message else type(error).__name__
-    lines = [number for frame, number in traceback.walk_tb(error.__traceback__) if frame.f_code.co_filename == str(path)]
+    lines = [
+        number for frame, number in traceback.walk_tb(error.__traceback__) if frame.f_code.co_filename == str(path)
+    ]
     where = f" in line {lines[-1]}" if lines else ""
     return f"{doing} failed{where}: {text.rstrip('.')}."

@@ -1,4 +1,4 @@
-"""Tensors inside what users pass and return: tuples, lists, dictionaries, dataclasses and the classes of libraries made of them."""
+"""Tensors inside what users pass and return: tuples, lists, dictionaries, dataclasses."""
 
 from __future__ import annotations
 
@@ -40,6 +40,6 @@ def _parts(value: Any) -> Iterator[tuple[Any, Any]]:
         yield from value.items()
     elif isinstance(value, (list, tuple)):
         fields = getattr(value, "_fields", None)
-        yield from zip(fields, value) if fields else enumerate(value)
+        yield from zip(fields, value, strict=True) if fields else enumerate(value)
     elif dataclasses.is_dataclass(value) and not isinstance(value, type):
         yield from ((each.name, getattr(value, each.name)) for each in dataclasses.fields(value))

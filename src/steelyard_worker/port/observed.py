@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from steelyard_worker.port import nested
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
 
 
 @dataclass
@@ -44,7 +44,7 @@ class Bridge:
 
 
 class Observer:
-    """Follows one forward pass. `inputs`, `outputs`: name of a call -> files that replace its tensors; an empty name keeps one."""
+    """Follows one forward pass. `inputs`, `outputs`: name of a call -> files that replace its tensors; "" keeps one."""
 
     def __init__(
         self,
@@ -99,7 +99,8 @@ class Observer:
             return value
         old = [tensor for _, tensor in nested.named(value, self._bridge.is_tensor)]
         new = [
-            self._bridge.like(np.load(file), tensor) if file else tensor for tensor, file in zip(old, files)
+            self._bridge.like(np.load(file), tensor) if file else tensor
+            for tensor, file in zip(old, files, strict=False)
         ] + old[len(files) :]
         return nested.replaced(value, self._bridge.is_tensor, iter(new))
 

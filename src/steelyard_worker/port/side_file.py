@@ -23,7 +23,9 @@ class SideFile:
         self.path = path
         self._module = self._load()
         if not callable(getattr(self._module, MODEL, None)):
-            message = f"{path.name} has no function model(), which returns your model with its checkpoint loaded. Add it."
+            message = (
+                f"{path.name} has no function model(), which returns your model with its checkpoint loaded. Add it."
+            )
             raise SideError(message)
 
     def has(self, name: str) -> bool:

@@ -1,4 +1,6 @@
-"""What is known to differ between frameworks, as functions that compute it: a cause is stated if it reproduces one side and not the other.
+"""What is known to differ between frameworks, as functions that compute it.
+
+A cause is stated only if it reproduces one side and not the other.
 
 A family belongs to a kind of module. It has settings, each with its known values, and one function in float64 NumPy. What
 reproduces the left side and what reproduces the right side are compared: the settings in which they differ are the cause.
@@ -54,7 +56,7 @@ class Family:
 
 @dataclass(frozen=True)
 class Cause:
-    """Settings that reproduce the left side, and settings that reproduce the right one. `differing`: names of those that differ."""
+    """Settings that reproduce the left side and the right side. `differing`: names of those that differ."""
 
     family: str
     left: Settings

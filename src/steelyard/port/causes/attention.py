@@ -30,7 +30,8 @@ def _attention(place: Place, settings: Settings) -> Array | None:
     scores = scores - scores.max(-1, keepdims=True)
     weights = np.exp(scores)
     weights /= weights.sum(-1 if settings["softmax over"] == "keys" else -2, keepdims=True)
-    return np.einsum("bhqk,bkhd->bqhd", weights, v).reshape(query.shape)
+    context: Array = np.einsum("bhqk,bkhd->bqhd", weights, v)
+    return context.reshape(query.shape)
 
 
 def _split(array: Array, heads: int) -> Array:

@@ -19,7 +19,9 @@ INSIDE, OUTSIDE = "inside the root", "outside the root"
 
 
 def _epsilons(place: Place) -> list[float]:
-    declared = [each["epsilon"] for each in (place.left_settings, place.right_settings) if each.get("epsilon") is not None]
+    declared = [
+        each["epsilon"] for each in (place.left_settings, place.right_settings) if each.get("epsilon") is not None
+    ]
     return [*declared, *EPSILONS]
 
 
@@ -32,9 +34,9 @@ def _scaled(normal: Array, place: Place, axis: int = -1) -> Array:
 
 
 def _over(value: Array, variance: Array, settings: Settings) -> Array:
-    if settings["place"] == OUTSIDE:
-        return value / (np.sqrt(variance) + settings["epsilon"])
-    return value / np.sqrt(variance + settings["epsilon"])
+    epsilon: float = settings["epsilon"]
+    root: Array = np.sqrt(variance) + epsilon if settings["place"] == OUTSIDE else np.sqrt(variance + epsilon)
+    return value / root
 
 
 def _layer_norm(place: Place, settings: Settings) -> Array | None:

@@ -65,7 +65,7 @@ def _embedding(place: Place, settings: Settings) -> Array | None:
     if rows.size and (rows.min() < 0 or rows.max() >= len(table)):
         return None
     scale = {"none": 1.0, "the root of the width": np.sqrt(table.shape[1])}[settings["scale"]]
-    found = table[rows] * scale
+    found: Array = table[rows] * scale
     if settings["row of zeros"] is not None:
         found = np.where((rows == settings["row of zeros"])[..., None], 0, found)
     return found

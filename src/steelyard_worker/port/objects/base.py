@@ -38,6 +38,5 @@ class Model(Protocol):
     def forward(self, arguments: Any, observer: Observer, training: bool) -> Any:
         """Call the model with a dictionary, a tuple, or one tensor, and return what it returns."""
 
-    @staticmethod
-    def prepare_double() -> None:
+    def prepare_double(self) -> None:
         """Prepare the framework so that a model that is made from now on computes in float64, if it can."""

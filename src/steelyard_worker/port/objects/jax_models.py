@@ -75,6 +75,9 @@ class Function:
         )
         return True
 
+    def prepare_double(self) -> None:
+        """Nothing: a model of this kind is converted."""
+
     def place(self, arrays: Mapping[str, np.ndarray]) -> dict[str, Any]:
         """Return arrays of JAX; floats in the dtype of the parameters."""
         leaves = jax.tree_util.tree_leaves(self._parameters)
@@ -106,7 +109,9 @@ class LinenModule(Function):
         """Apply the module. `training` reaches it if its __call__ has an argument `train`, `training` or `deterministic`."""
         named = _mode(type(self._module).__call__, training)
         with _followed(observer):
-            return called(lambda *a, **k: self._module.apply(self._parameters, *a, **k, **named), arguments, self._module.__call__)
+            return called(
+                lambda *a, **k: self._module.apply(self._parameters, *a, **k, **named), arguments, self._module.__call__
+            )
 
 
 class PretrainedModel(Function):

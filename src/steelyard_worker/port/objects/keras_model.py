@@ -50,8 +50,7 @@ class KerasModel:
         """Layers keep the dtype with which they were made, so the model has to be made again."""
         return False
 
-    @staticmethod
-    def prepare_double() -> None:
+    def prepare_double(self) -> None:
         """Let the layers that are made from now on compute in float64."""
         keras.utils.clear_session()
         keras.config.set_floatx("float64")
@@ -106,7 +105,9 @@ def _children(layer: Any) -> list[Any]:
     return [each for each in layer._layers if isinstance(each, keras.layers.Layer)]
 
 
-def _followed(observer: Observer, path: str, layer: Any, original: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
+def _followed(
+    observer: Observer, path: str, layer: Any, original: Callable[..., Any], *arguments: Any, **named: Any
+) -> Any:
     kind, settings = described(layer)
     own = {each.name: each.path for each in layer._trainable_variables + layer._non_trainable_variables}
     call = Call("", path, type(layer).__name__, kind, settings, own)

@@ -54,6 +54,9 @@ class TorchModule:
         self._module = self._module.double()
         return True
 
+    def prepare_double(self) -> None:
+        """Nothing: a model of this kind is converted."""
+
     def place(self, arrays: Mapping[str, np.ndarray]) -> dict[str, Any]:
         """Return tensors on the device of the module; floats in the dtype of its first parameter, integers as int64."""
         example = next((each for each in self._module.parameters() if each.is_floating_point()), torch.zeros(1))
@@ -83,7 +86,9 @@ class TorchModule:
 
 
 def _followed(path: str, module: nn.Module, observer: Observer) -> list[Any]:
-    def before(_: nn.Module, arguments: tuple[Any, ...], named: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    def before(
+        _: nn.Module, arguments: tuple[Any, ...], named: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
         call = Call("", path, type(module).__name__, *described(module), tensors=_own(path, module))
         changed: tuple[tuple[Any, ...], dict[str, Any]] = observer.entered(call, (arguments, named))
         return changed
