@@ -12,7 +12,7 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from steelyard.port import contents, transforms
-from steelyard.port.names import likeness
+from steelyard.port.names import likeness, parent, role
 from steelyard.port.transforms import AS_IT_IS, Transform
 
 if TYPE_CHECKING:
@@ -24,9 +24,11 @@ Array = np.ndarray[Any, Any]
 CONTENT, ORDER, NAME, GIVEN = "content", "order", "name", "given"
 """How a pair was found: by values that no other tensor has, by values that others have too, by name alone, by the user."""
 PARTS = (2, 3, 4)
-# Weights of what makes two tensors with equal values, or with none, a pair.
-BY_NAME, BY_PLACE = 1.0, 1.0
+# Weights of what makes two tensors a pair where their values do not tell: their names, their places, and the modules that have them.
+BY_NAME, BY_PLACE, BY_MODULE = 1.0, 1.0, 3.0
 ROUNDING = 1e-6
+KERNEL = "kernel"
+"""The role of a dense layer's or a convolution's weight in Keras and Flax, whose axes are in another order than PyTorch's."""
 
 
 @dataclass(frozen=True)
@@ -106,8 +108,7 @@ class _Search:
         ones, others = _shapes(self._left.values()), _shapes(self._right.values())
         for key in ones.keys() & others.keys():
             for a, b in self._assigned(ones[key], others[key]):
-                transform = (transforms.candidates(a.shape, b.shape) or [AS_IT_IS])[0]
-                self.take(Pair((a.name,), (b.name,), transform, NAME, equal=False))
+                self.take(Pair((a.name,), (b.name,), _likely(a, b), NAME, equal=False))
 
     def parts(self) -> None:
         """Pair a tensor with those that it consists of, such as one kernel for query, key and value."""
@@ -146,20 +147,31 @@ class _Search:
             return []
         if len(ones) == len(others) == 1:
             return [(ones[0], others[0])]
-        anchors = sorted(
-            (self._places[pair.left[0]], self._right_places[pair.right[0]])
-            for pair in self._pairs
-            if pair.left[0] in self._places and pair.right[0] in self._right_places
-        )
+        known = [pair for pair in self._pairs if pair.left[0] in self._places and pair.right[0] in self._right_places]
+        anchors = sorted((self._places[pair.left[0]], self._right_places[pair.right[0]]) for pair in known)
+        modules = _Modules((parent(pair.left[0]), parent(pair.right[0])) for pair in known)
         costs = np.empty((len(ones), len(others)))
         for row, a in enumerate(ones):
             expected = _interpolated(self._places[a.name], anchors)
             for column, b in enumerate(others):
                 distance = abs(expected - self._right_places[b.name])
                 shape = 0 if sorted(a.shape) == sorted(b.shape) else 1
-                costs[row, column] = BY_PLACE * distance + BY_NAME * (1 - likeness(a.name, b.name)) + shape
+                costs[row, column] = (
+                    BY_PLACE * distance
+                    + BY_NAME * (1 - likeness(a.name, b.name))
+                    + BY_MODULE * modules.contradict(parent(a.name), parent(b.name))
+                    + shape
+                )
         rows, columns = linear_sum_assignment(costs)
         return [(ones[row], others[column]) for row, column in zip(rows, columns, strict=True)]
+
+
+def _likely(one: SideTensor, other: SideTensor) -> Transform:
+    """Return the transform of two tensors whose values do not tell it: by their roles, else the plainest."""
+    kernels = [role(each.name) == KERNEL for each in (one, other)]
+    if kernels[0] != kernels[1] and (known := transforms.usual(one.shape, other.shape, kernels[0])):
+        return known
+    return (transforms.candidates(one.shape, other.shape) or [AS_IT_IS])[0]
 
 
 def _classes(tensors: Iterable[SideTensor]) -> dict[Any, list[SideTensor]]:
@@ -176,10 +188,24 @@ def _shapes(tensors: Iterable[SideTensor]) -> dict[Any, list[SideTensor]]:
     return found
 
 
+class _Modules:
+    """Which module of one side is known to be which of the other, by the tensors that are paired already."""
+
+    def __init__(self, known: Iterable[tuple[str, str]]) -> None:
+        self._right, self._left = defaultdict[str, set[str]](set), defaultdict[str, set[str]](set)
+        for one, other in known:
+            self._right[one].add(other)
+            self._left[other].add(one)
+
+    def contradict(self, one: str, other: str) -> bool:
+        """Return whether one of two modules is known to be another one."""
+        partners, owners = self._right.get(one, {other}), self._left.get(other, {one})
+        return other not in partners or one not in owners
+
+
 def _interpolated(place: float, anchors: list[tuple[float, float]]) -> float:
-    if not anchors:
-        return place
-    return float(np.interp(place, [one for one, _ in anchors], [other for _, other in anchors]))
+    ends = [(0.0, 0.0), *anchors, (1.0, 1.0)]
+    return float(np.interp(place, [one for one, _ in ends], [other for _, other in ends]))
 
 
 def _partners(pieces: list[Array], known: dict[Any, list[SideTensor]]) -> tuple[list[SideTensor], Transform] | None:

@@ -33,6 +33,16 @@ def words(name: str) -> tuple[str, ...]:
     return (*found, *(ROLES.get(lower, lower).split("_")))
 
 
+def parent(name: str) -> str:
+    """Return the name without its last part: that of the module that has the tensor."""
+    return re.split(r"[./:](?=[^./:]*$)", name)[0]
+
+
+def role(name: str) -> str:
+    """Return the last part of a name."""
+    return re.split(r"[./:]", name)[-1]
+
+
 def likeness(one: str, other: str) -> float:
     """Return how alike two names are, from 0 to 1."""
     return SequenceMatcher(None, words(one), words(other), autojunk=False).ratio()

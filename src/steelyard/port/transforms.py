@@ -79,8 +79,21 @@ def candidates(left: tuple[int, ...], right: tuple[int, ...]) -> list[Transform]
             first[axis] = right[place]
         if tuple(first) != left and axes != tuple(range(len(right))):
             found.append(Transform(first=tuple(first), axes=axes))
-    found.sort(key=lambda each: (bool(each.first) + bool(each.last), each.axes != (1, 0), bool(each.axes)))
+    found.sort(key=lambda each: (bool(each.first) + bool(each.last), bool(each.axes)))
     return _distinct(found)
+
+
+def usual(left: tuple[int, ...], right: tuple[int, ...], kernel_is_left: bool) -> Transform | None:
+    """Return how a kernel and a weight of a dense layer or a convolution belong together, if they have such shapes.
+
+    A kernel has its outputs last and its inputs before them (Keras, Flax); a weight has outputs, inputs, then places (PyTorch).
+    """
+    places = len(left) - 2
+    if kernel_is_left:
+        axes = (places + 1, places, *range(places))
+    else:
+        axes = (*range(2, places + 2), 1, 0)
+    return Transform(axes=axes) if places >= 0 and tuple(left[axis] for axis in axes) == right else None
 
 
 def find(left: Array, right: Array) -> Transform | None:

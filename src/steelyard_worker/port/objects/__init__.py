@@ -12,6 +12,9 @@ if TYPE_CHECKING:
 
 KNOWN = "a torch.nn.Module, a Keras model, a Flax linen module with its variables, or a function with its parameters"
 
+# What an object of any other framework needs, in a class of the user's own: the methods of `base.Model`.
+OWN = ("tensors", "load", "double", "place", "forward")
+
 
 def wrap(value: Any) -> Model:
     """Return a model of any known kind behind one interface. SideError: it is none.
@@ -32,4 +35,7 @@ def wrap(value: Any) -> Model:
 
         if (model := jax_models.wrap(value)) is not None:
             return model
+    if all(callable(getattr(value, name, None)) for name in OWN):
+        model: Model = value
+        return model
     raise SideError(f"model() returned a {type(value).__name__}, which is not {KNOWN}. Return one of these.")
