@@ -43,7 +43,7 @@ class Gate:
 
     @property
     def whole(self) -> float:
-        """What a process needs that is to be alone."""
+        """The memory to request for a process that must run alone."""
         return self._free_bytes
 
     @contextmanager
