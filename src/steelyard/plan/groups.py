@@ -82,7 +82,7 @@ class Common:
 
 @dataclass
 class Members:
-    """The cases of a group, and the frameworks that it has to do without: (environment, title, reason)."""
+    """The cases of a group, and the frameworks that are missing from it: (environment, title, reason)."""
 
     common: Common
     cases: dict[str, Case] = field(default_factory=dict)
