@@ -1,4 +1,4 @@
-"""What may matter to somebody who chooses a framework, and what each of it costs in a process of a contender."""
+"""The goals of somebody who chooses a framework, and the cost of each goal in a process of a contender."""
 
 from __future__ import annotations
 

@@ -118,7 +118,7 @@ class Line:
 
     @property
     def over_reference(self) -> Ratio | None:
-        """What a nightly check looks at: the newest level over its reference, or what a creep adds up to; None without both."""
+        """The ratio for a nightly check: the newest level over its reference, or the total of a creep; None without either."""
         if self.creep:
             return self.creep.total
         return self.reference.ratio if self.reference else None

@@ -58,7 +58,7 @@ class Kernel:
 
 @dataclass(frozen=True)
 class WhereTimeGoes:
-    """The profiles of a comparison. `compared`: those that the first one is compared with, because both are of what was measured.
+    """The profiles of a comparison. `compared`: those with which the first is compared, as both show measured steps.
 
     `sentences`: doubts about profiles and what they do not record, then what makes the compared ones differ. `reasons`:
     (contender, why it was not profiled) pairs.
