@@ -1,6 +1,7 @@
 """The process in which a user's network.py or data.py runs: it answers one request, a folder, with files of data, and ends.
 
-Everything that the code prints goes to the output of this process. Whatever it does to the process, the one that asked goes on.
+Everything that the code prints goes to the output of this process. Whatever the code does to its process, the process that asked
+continues.
 """
 
 import json
