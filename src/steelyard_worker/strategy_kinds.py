@@ -81,5 +81,5 @@ UNKNOWN = StrategyKind("unknown", waits=False, connects=False)
 
 
 def of(kind: str) -> StrategyKind:
-    """Return the line of a kind."""
+    """Return the table's entry for a kind."""
     return KINDS.get(kind, UNKNOWN)
