@@ -6,18 +6,17 @@
 from __future__ import annotations
 
 import sys
+import tarfile
 import tempfile
 from pathlib import Path
 
+import picture
 from PIL import Image
 
+from steelyard import analysis, report
+
 ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tests" / "golden")]
-
-import golden_archives  # noqa: E402
-import picture  # noqa: E402
-
-from steelyard import analysis, report  # noqa: E402
+RECORDED = ROOT / "tests" / "golden" / "runs"
 
 # Kind of run -> the picture, and the part of the page that it shows: the first and the last pixel from the top.
 PICTURES = {"training": ("reading-decided.png", 0, 1115), "close": ("reading-undecided.png", 265, 880)}
@@ -38,7 +37,8 @@ def main() -> int:
 def draw(kind: str, name: str, first: int, last: int) -> None:
     """Write the picture of one recorded run. RuntimeError: there is no browser, or the picture is too large."""
     with tempfile.TemporaryDirectory() as folder:
-        golden_archives.unpack(kind, Path(folder))
+        with tarfile.open(RECORDED / f"{kind}.tar.xz") as archive:
+            archive.extractall(folder, filter="data")
         runs = Path(folder) / "runs"
         page = report.write(analysis.view(runs / kind), Path(folder) / "page.html")
         # Commands on the page name the temporary folder, which is of no use to a reader.
