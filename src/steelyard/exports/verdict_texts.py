@@ -22,7 +22,7 @@ KEY_LENGTH = 12
 
 @dataclass(frozen=True)
 class VerdictTable:
-    """The table of one input. `headings` and `rows` have the same number of texts; `label`: the group and the input."""
+    """The table of one input. `title` and `label`: the comparison and its group; `heading`: the input, in words."""
 
     title: str
     label: str
