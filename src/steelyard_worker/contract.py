@@ -42,7 +42,7 @@ class Failed(Exception):
 
 @dataclass
 class Subject:
-    """What the checks work on. `build` makes a new trainer with the initial weights, `predict` a predictor."""
+    """The subject of the checks. `build` makes a new trainer with the initial weights, `predict` a predictor."""
 
     job: Job
     network: Network

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 @dataclass(frozen=True)
 class JobKind:
-    """What holds for the processes of one kind of job.
+    """The properties of the processes of one kind of job.
 
     in_rounds: their times are in verdicts. They are watched from outside, compared with their certificate at the end, indexed.
     shown: the live view shows them, their time counts as that of processes, and a full disk ends the run. limited: the memory

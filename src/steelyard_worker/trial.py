@@ -300,7 +300,7 @@ def _rates(job: Job, adapter: Adapter, factor: float) -> tuple[Any]:
 
 
 class _Watched:
-    """What an implementation imports, and whether it replaces what measures and records."""
+    """Observes what an implementation imports, and whether it replaces functions that measure and record."""
 
     def __init__(self) -> None:
         self._environment: frozenset[str] = frozenset()

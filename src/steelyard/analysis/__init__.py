@@ -1,4 +1,4 @@
-"""What is true of a run: its record -> numbers, verdicts and sentences. How they are laid out is decided by `report`."""
+"""The analysis of a run: its record -> numbers, verdicts and sentences. `report` decides how they are laid out."""
 
 from pathlib import Path
 

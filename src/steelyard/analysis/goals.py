@@ -40,7 +40,7 @@ SHORT_JOB = 100
 
 @dataclass(frozen=True)
 class Wishes:
-    """What a person asked for: goals with weights above 0, the length of the job, and values of the test metric.
+    """The wishes of a person: goals with weights above 0, the length of the job, and values of the test metric.
 
     Without weights, each measured goal is answered by itself. `steps` and `epochs` 0: `SHORT_JOB` steps. Without thresholds,
     those of the run. `only_maintained`: retired frameworks are set aside although that was not asked for.
@@ -71,7 +71,7 @@ NONE = Wishes({})
 
 @dataclass(frozen=True)
 class Costs:
-    """What a goal costs each contender: case id -> {round: cost above zero}, all of them comparable.
+    """The cost of a goal for each contender: case id -> {round: cost above zero}, all of them comparable.
 
     `thing`: what is compared, in running text. `lacking`: (contender, why it has no cost, or what it lacks). `reason`: why
     nothing is known of the goal, and which run would measure it; then there are no costs. `bounds`: of costs by seed, which are

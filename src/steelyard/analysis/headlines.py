@@ -1,4 +1,4 @@
-"""What is said of a comparison as a whole: its description, its headline and its verdict, and the names of its inputs."""
+"""The sentences on a comparison as a whole: its description, its headline and its verdict, and the names of its inputs."""
 
 from __future__ import annotations
 

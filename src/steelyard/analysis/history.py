@@ -103,7 +103,7 @@ class Line:
 
     @property
     def newest(self) -> Point:
-        """What the newest run measured."""
+        """The result of the newest run."""
         return self.points[-1]
 
     @cached_property
@@ -113,7 +113,7 @@ class Line:
 
     @property
     def sentences(self) -> list[str]:
-        """What is said of each change, oldest first, and of the creep."""
+        """The sentences on each change, oldest first, and on the creep."""
         return [each.sentence for each in self.changes] + ([self.creep.sentence] if self.creep else [])
 
     @property

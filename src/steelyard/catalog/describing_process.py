@@ -29,7 +29,7 @@ ARRAY_NAME = re.compile(r"(?:(?:train|test)/)?[A-Za-z_][A-Za-z0-9_.-]*")
 
 @dataclass(frozen=True)
 class Request:
-    """What is asked of `folder`: the networks of all `sizes`, or, with a `function`, a batch of the first of them, or its data.
+    """A request about `folder`: the networks of all `sizes`, or, with a `function`, a batch of the first of them, or its data.
 
     `state`: of the bit generator with which `function` draws `count` samples. `data`: the folder that `prepare` reads, if any;
     `output`: where it leaves its arrays.

@@ -24,7 +24,7 @@ SETS, SETS_OF_INFERENCE = 7, 1
 
 @dataclass(eq=False)
 class Place:
-    """What a process is given of the memory; `shared`: whether another process was inside in the meantime."""
+    """The memory reserved for a process; `shared`: whether another process was inside in the meantime."""
 
     needed_bytes: float
     shared: bool = False

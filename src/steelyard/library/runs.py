@@ -59,7 +59,7 @@ class Run:
 
     @property
     def warnings(self) -> tuple[ResultWarning, ...]:
-        """What makes results doubtful, with advice."""
+        """The reasons to doubt results, with advice."""
         return self.view().warnings
 
     def view(self, quantity: str = STEP_TIME.name) -> View:

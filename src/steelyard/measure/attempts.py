@@ -26,7 +26,8 @@ SPARE_MEMORY = 2
 
 @dataclass(frozen=True)
 class Attempt:
-    """What is run: the cases of a group, by their ids, in one round. A disturbed round is repeated under the next number.
+    """The work of one attempt: the cases of a group, by their ids, in one round. A disturbed round is repeated under the next
+    number.
 
     `ratios`: case id -> s_step / s_process, where it is known; it decides how many steps the process counts.
     `nodes`: how many nodes of a cluster it needs at the same time, because a strategy is spread over them.

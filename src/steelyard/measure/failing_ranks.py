@@ -36,7 +36,7 @@ class RankState:
 
     @property
     def kind(self) -> str:
-        """How it ended; empty if it has not recorded any end."""
+        """The kind of its end; empty if it has not recorded any end."""
         return str(self.ending.get("event", ""))
 
 

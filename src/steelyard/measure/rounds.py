@@ -50,7 +50,7 @@ def minutes_of(session: Session) -> float:
 
 @dataclass(frozen=True)
 class Standing:
-    """What the rounds of a group say so far. `ranking`: of those that can be in a verdict; `everyone`: also of the others."""
+    """The results of a group's rounds so far. `ranking`: of those that can be in a verdict; `everyone`: also of the others."""
 
     ranking: Ranking
     everyone: Ranking

@@ -24,7 +24,7 @@ LIMIT = "train_limit"
 
 @dataclass(frozen=True)
 class Common:
-    """What all cases of a group have in common; groups with equal values are one group.
+    """The common properties of all cases of a group; groups with equal values are one group.
 
     `rule` is the name under which the workload lists the optimizer; several may have the same update rule. `apart`: (knob, value,
     why) of knobs that set the group apart.

@@ -36,7 +36,7 @@ class Creep:
 
 @dataclass(frozen=True)
 class Fit:
-    """The creep that fits a series best, and the residuals, shape (runs,). `is_certain`: its interval excludes no creep."""
+    """The creep that fits a series best, and the residuals, shape (runs,). `is_certain`: its interval excludes a slope of 0."""
 
     creep: Creep
     rest: Floats

@@ -1,4 +1,4 @@
-"""What trainings reached, over seeds: the ratio of two contenders' scores, paired by seed where both trained on the same."""
+"""The scores that trainings reached, over seeds: the ratio of two contenders' scores, paired by seed where both trained on the same."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ QUANTITIES = (SCORE, BEST, CONVERGENCE, LOSS)
 """The scores that a study can compare with claims on accuracy. A higher mean over epochs means a faster improvement."""
 
 OF_DOCUMENTS = ("accuracy", "best validation accuracy", "best accuracy", "training loss", "convergence")
-"""What documents call these, where they say who is better and by no number."""
+"""The names of these in documents that name the better side without a number."""
 
 LEAST_SEEDS = 3
 """Fewer seeds give no interval: two trainings with different seeds do not show how much a third would differ."""
