@@ -1,4 +1,4 @@
-"""The scores that trainings reached, over seeds: the ratio of two contenders' scores, paired by seed where both trained on the same."""
+"""The scores of trainings over seeds: the ratio of two contenders' scores, paired by seed where both trained on the same."""
 
 from __future__ import annotations
 
