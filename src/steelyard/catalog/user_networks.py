@@ -155,7 +155,7 @@ def _ending(code: int) -> str:
 
 
 def _network(place: Path, number: int, folder: Path, sizes: dict[str, Any]) -> Network | Failure | None:
-    """Return an answer; None: there is none."""
+    """Return an answer; None if it is missing."""
     path = place / describing_process.network_file(number)
     try:
         if path.stat().st_size > LONGEST_BYTES:

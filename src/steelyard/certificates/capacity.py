@@ -31,7 +31,7 @@ class Place:
 
 
 class Gate:
-    """Lets at most so many processes in, while there is memory for them; one that needs all of it waits until it is alone.
+    """Admits processes up to a number, while there is memory for them; one that needs all memory waits until it is alone.
 
     They share `cores`.
     """

@@ -82,7 +82,7 @@ def _begin(barrier: Barrier) -> None:
 
 
 def sweeps(scalars: int, window_s: float) -> list[float]:
-    """Return the GB/s of this process in each window, in two arrays of so many float32 scalars (a multiple of CHUNK)."""
+    """Return the GB/s of this process in each window, in two arrays of this many float32 scalars (a multiple of CHUNK)."""
     import numpy as np
 
     a, b = (np.full(scalars, value, np.float32).reshape(-1, CHUNK) for value in (1.0, 2.0))

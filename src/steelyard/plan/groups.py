@@ -228,7 +228,7 @@ def _commons(cells: Cells, known: dict[str, Workload]) -> Iterator[Common]:
 
 
 def _limited(preset: Preset, samples: int, name: str) -> Preset:
-    """Return the preset with so many training samples. UserError: it reads no data set."""
+    """Return the preset with this number of training samples. UserError: it reads no data set."""
     if not preset.reads_data:
         raise UserError(
             f"A number of training samples has no effect on {name}, which computes on random batches here. Remove --train-limit "
