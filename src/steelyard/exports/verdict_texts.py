@@ -124,4 +124,5 @@ def _facts(view: View) -> list[tuple[str, str]]:
         ("Machine", f"{machine} ({known.machine})" if known.machine else machine),
         ("Versions", ", ".join([*versions, f"steelyard {known.steelyard}, method {known.method}".strip()])),
         ("Run", f"{view.name}, {formatted.moment(known.created)}"),
+        ("Price", str(view.price) if view.price else ""),
     ]
