@@ -150,6 +150,8 @@ goals:
   speed             time per step
   short-jobs        time of a whole job of --steps or --epochs, start included
   memory            peak memory
+  energy            energy per step, where the machine has a meter that can be read
+  cost              cost per step, at the price of --price
   accuracy-in-time  time of training until the test metric has reached --threshold
   exchange          only what can be exported, as ONNX
   maintained        only frameworks that are still maintained (the default; --any for all)
@@ -158,6 +160,7 @@ examples:
   steelyard advise                                       every goal by itself, for the latest run
   steelyard advise --for speed=2 --for memory            speed counts twice as much as memory
   steelyard advise --for short-jobs --steps 1000         what is done first with a thousand steps
+  steelyard advise --for cost --price 1.20EUR/h          what is cheapest, on a machine of this price by the hour
   steelyard advise --for speed --any                     the fastest framework, retired or not
   steelyard advise --tune pytorch --minutes 10           are other settings of PyTorch faster?
   steelyard advise --tune jax --knob unroll=1,4,8        only these settings""",

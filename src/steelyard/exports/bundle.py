@@ -129,7 +129,7 @@ def _hidden(source: Path, hiding: Hiding, command: str) -> str:
 
 
 def _json(text: str, hiding: Hiding, command: str) -> str:
-    """Return JSON without what is private; a text that is none is left out, as readers do."""
+    """Return JSON without what is private; a text that is no JSON is left out, as readers do."""
     try:
         value = records.parse(text)
     except ValueError:

@@ -35,7 +35,7 @@ ON_DISPLAYS = ON_SCREEN | ON_TERMINAL
 
 @dataclass(frozen=True, kw_only=True)
 class Block:
-    """What all blocks have. `kind`: the name by which a writer knows it."""
+    """The common part of all blocks. `kind`: the name by which a writer knows the block."""
 
     kind: ClassVar[str]
     media: frozenset[Medium] = ON_PAGE
@@ -112,7 +112,7 @@ class Heading(Block):
 
 
 class Role(StrEnum):
-    """What a paragraph is: the finding of its section, an explanation, a caution, a detail, or none of these."""
+    """The role of a paragraph: the finding of its section, an explanation, a caution, a detail, or none of these."""
 
     PLAIN = ""
     FINDING = "sentence"
@@ -123,7 +123,7 @@ class Role(StrEnum):
 
 @dataclass(frozen=True)
 class Headline(Block):
-    """What a page says first. `label`: what it is about; empty if the page is about one thing."""
+    """The first sentence of a page. `label`: its subject; empty if the page is about one thing."""
 
     kind: ClassVar = "headline"
     text: str

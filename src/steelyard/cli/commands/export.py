@@ -14,10 +14,10 @@ def execute(arguments: argparse.Namespace) -> int:
     from steelyard.exports import writing
     from steelyard.results.quantities import quantity
 
-    ranked_by = quantity(arguments.quantity)
+    ranked_by = quantity(arguments.quantity, arguments.price)
     if arguments.json and not arguments.output:
         raise UserError("--json prints the paths of files: name a file or a folder with -o.")
-    found = analysis.view(run_folders.find(selection.runs_of(arguments), arguments.run), ranked_by)
+    found = analysis.view(run_folders.find(selection.runs_of(arguments), arguments.run), ranked_by, arguments.price)
     if not arguments.output:
         print(writing.text(found, arguments.format), end="")
         return 0
