@@ -39,11 +39,15 @@ class Finding:
 
 @dataclass(frozen=True)
 class Verdict:
-    """`state`: equal, different or unclear. `sentences`: the first says whether the models are the same."""
+    """`state`: equal, different or unclear. `sentences`: the first says whether the models are the same.
+
+    `causes`: those of the sentences that say why they are not.
+    """
 
     state: str
     sentences: tuple[str, ...]
     findings: tuple[Finding, ...]
+    causes: tuple[str, ...] = ()
 
     @property
     def exit_code(self) -> int:
@@ -56,7 +60,7 @@ def verdict(record: PortRecord) -> Verdict:
     findings = _findings(record)
     unmapped, changed = _unmapped(record), _changed(record)
     if findings:
-        first = min(record.differences, key=record.differences.index)
+        first = record.differences[0]
         sentences = [
             f"Not the same. They part {_place(record, first)}: {_distances(first)}.",
             *_causes(record, findings),
@@ -69,11 +73,11 @@ def verdict(record: PortRecord) -> Verdict:
         f"{len(record.compared)} pairs of modules and all outputs agree to {_share(record.tolerance)} in {record.precision}, in "
         "evaluation mode"
     )
-    rest = f"Not looked at: {NOT_COMPARED}."
+    unseen = f"Not looked at: {NOT_COMPARED}."
     if changed:
         start = f"Other weights. With the weights of {record.left.name} in both, {same}."
-        return Verdict(DIFFERENT, (start, *changed, *unmapped, mapped_sentence(record), rest), ())
-    return Verdict(EQUAL, (f"Equal. {same}.", *unmapped, mapped_sentence(record), rest), ())
+        return Verdict(DIFFERENT, (start, *changed, *unmapped, mapped_sentence(record), unseen), ())
+    return Verdict(EQUAL, (f"Equal. {same}.", *unmapped, mapped_sentence(record), unseen), ())
 
 
 def mapped_sentence(record: PortRecord) -> str:
@@ -107,7 +111,7 @@ def _findings(record: PortRecord) -> tuple[Finding, ...]:
     return tuple(found)
 
 
-def _causes(record: PortRecord, findings: tuple[Finding, ...]) -> list[str]:
+def _causes(record: PortRecord, findings: tuple[Finding, ...]) -> tuple[str, ...]:
     sentences = []
     for each in findings:
         count = len(each.differences)
@@ -120,7 +124,7 @@ def _causes(record: PortRecord, findings: tuple[Finding, ...]) -> list[str]:
         else:
             tried = ", ".join(each.first.tried) or "nothing that fits this place"
             sentences.append(f"Cause unknown {_place(record, each.first)}. Tried: {tried}.{part}")
-    return sentences
+    return tuple(sentences)
 
 
 def _place(record: PortRecord, difference: Difference) -> str:

@@ -25,7 +25,7 @@ CONTENT, ORDER, NAME, GIVEN = "content", "order", "name", "given"
 """How a pair was found: by values that no other tensor has, by values that others have too, by name alone, by the user."""
 PARTS = (2, 3, 4)
 # Weights of what makes two tensors a pair where their values do not tell: their names, their places, and the modules that have them.
-BY_NAME, BY_PLACE, BY_MODULE = 1.0, 1.0, 3.0
+BY_NAME, BY_PLACE, BY_MODULE = 2.0, 1.0, 4.0
 ROUNDING = 1e-6
 KERNEL = "kernel"
 """The role of a dense layer's or a convolution's weight in Keras and Flax, whose axes are in another order than PyTorch's."""

@@ -89,10 +89,7 @@ def usual(left: tuple[int, ...], right: tuple[int, ...], kernel_is_left: bool) -
     A kernel has its outputs last and its inputs before them (Keras, Flax); a weight has outputs, inputs, then places (PyTorch).
     """
     places = len(left) - 2
-    if kernel_is_left:
-        axes = (places + 1, places, *range(places))
-    else:
-        axes = (*range(2, places + 2), 1, 0)
+    axes = (places + 1, places, *range(places)) if kernel_is_left else (*range(2, places + 2), 1, 0)
     return Transform(axes=axes) if places >= 0 and tuple(left[axis] for axis in axes) == right else None
 
 

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from steelyard.analysis import port_findings
-from steelyard.report.blocks import ON_TERMINAL, Facts, Headline, aside, line, plain_table
+from steelyard.report.blocks import ON_TERMINAL, Facts, Headline, aside, finding, line, plain_table
 from steelyard.report.small_page import PageSection, SmallPage
 
 if TYPE_CHECKING:
@@ -17,13 +17,14 @@ if TYPE_CHECKING:
 
 QUESTION = "Do two models compute the same, and where do they part?"
 MODULES = "Relative distances of what each pair of modules receives and returns, while both compute on the same values."
-DIFFERENCES = ("place", "receives", "returns", "cause", "part at the outputs")
+DIFFERENCES = ("cause", "place", "receives", "returns", "part at the outputs")
 
 
 def page(record: PortRecord) -> SmallPage:
     """Return the page of a check."""
     found = port_findings.verdict(record)
     first, *more = found.sentences
+    causes = [finding(sentence) for sentence in found.causes]
     heading = f"{record.left.name} and {record.right.name}"
     sections = []
     if record.differences:
@@ -45,7 +46,7 @@ def page(record: PortRecord) -> SmallPage:
         "port check",
         heading,
         QUESTION,
-        [Headline(first), *(aside(sentence) for sentence in more)],
+        [Headline(first), *causes, *(aside(sentence) for sentence in more if sentence not in found.causes)],
         sections,
         (),
     )
@@ -66,7 +67,7 @@ def _headings(record: PortRecord, more: tuple[str, ...]) -> list[str]:
 
 def _difference(of: Difference) -> list[str]:
     part = "" if of.part is None else f"{of.part:.1%}"
-    return [of.left, of.right, of.where, _number(of.inputs), _number(of.outputs), of.cause or "unknown", part]
+    return [of.left, of.right, of.cause or "unknown", of.where, _number(of.inputs), _number(of.outputs), part]
 
 
 def _fact(side: Side) -> tuple[str, str]:
