@@ -30,6 +30,7 @@ OWN = ("framework", "version", "inputs", "settings.mode", "optimizer.form", "opt
 """Fields of a case in which frameworks differ by themselves."""
 KNOBS = "settings.knobs."
 METHOD = "method of measuring"
+NOTHING_SHARED = Unlike("no contender in common", "", "")
 
 
 class Size(NamedTuple):
@@ -158,12 +159,17 @@ def gallery(rows: Iterable[Entry]) -> Gallery:
 
 
 def unlike(first: Entry, second: Entry) -> list[Unlike]:
-    """Return why two rows may not be compared: other methods, settings or schedules. Versions of frameworks may differ."""
+    """Return why two rows may not be compared: other methods, settings, schedules or contenders.
+
+    Versions of frameworks may differ, and a row may have contenders that the other lacks.
+    """
     found = [] if first.method == second.method else [Unlike(METHOD, str(first.method), str(second.method))]
     if first.input != second.input:
         found.append(Unlike("input", _input(first), _input(second)))
     found += same_settings.of_schedules(first.group, second.group)
     found += _shared_settings(first, second)
+    if first.cases.keys().isdisjoint(second.cases):
+        found.append(NOTHING_SHARED)
     for variant, case in first.cases.items():
         if other := second.cases.get(variant):
             found += same_settings.of_cases(case, other, VERSIONS)
