@@ -10,6 +10,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
+from markupsafe import escape
+
 from steelyard import analysis
 from steelyard.analysis import gallery as rows_of
 from steelyard.errors import UserError
@@ -138,5 +140,7 @@ def _without_place(text: str, scratch: Path) -> str:
     """Return a page on which a run does not lie in the folder of its copy, as nobody would find that."""
     place = privacy.without_names(str(scratch))
     for each in (shlex.quote(place), place):
-        text = text.replace(html.escape(f" --runs {each}"), "").replace(html.escape(f"{each}/"), "")
+        for part in (f" --runs {each}", f"{each}/"):
+            for written in (html.escape(part), str(escape(part))):  # templates and marked terms escape quotes otherwise
+                text = text.replace(written, "")
     return text
