@@ -98,11 +98,13 @@ formats:
   svg          every plot of the page, as wide as a column of a paper (needs steelyard[plots])
   pdf          the same as PDF
   tensorboard  learning curves and verdict tables as event files (needs steelyard[tensorboard])
+  mlflow       a run of MLflow for each contender, in FOLDER/mlflow.db or sqlite:///FILE (needs steelyard[mlflow])
 
 examples:
   steelyard export --format md >> "$GITHUB_STEP_SUMMARY"      the latest run, in a workflow of GitHub
   steelyard export --format parquet -o results.parquet        for pandas
-  steelyard export first --format pdf -o figures              the run whose name begins with first""",
+  steelyard export first --format pdf -o figures              the run whose name begins with first
+  steelyard export --format mlflow -o sqlite:///results.db    beside the runs that this store has""",
     "bundle": """\
 Make a folder with the record of a run that can be published: without names of hosts and users, paths, environment variables and
 logs, with a README that says how to repeat it, and with hashes of its files and certificates. `steelyard report FOLDER` works
