@@ -37,6 +37,9 @@ PRICE = _value(
     "shell needs the quotes), or of energy, such as 0.30/kWh, which needs a meter; it is in no record",
     type=values.price,
 )
+HIDE = _several(
+    "--hide", "WORD", "hide this word as well, such as the name of another machine; may be repeated", default=[]
+)
 SIGN_OF_LIFE = "where there is none for 30 s, one says that the command goes on"
 RUNS = _value("--runs", "DIR", "folder that holds the runs")
 PLAIN = _flag("--plain", f"print plain lines instead of the live view; {SIGN_OF_LIFE}")
@@ -342,14 +345,22 @@ GROUPS: dict[str, dict[str, list[Argument]]] = {
                 "FOLDER",
                 "write to this folder, which must not exist (default: RUN-bundle in the current folder)",
             ),
-            _several(
-                "--hide",
-                "WORD",
-                "hide this word as well, such as the name of another machine; may be repeated",
-                default=[],
-            ),
+            HIDE,
             RUNS,
             _flag("--json", "print the folder and its files as JSON"),
+        ]
+    },
+    "gallery": {
+        "": [
+            _value("sources", "FOLDER", "a folder with runs or bundles in it, or the folder of one run", nargs="+"),
+            _value(
+                "-o --output",
+                "SITE",
+                "write to this folder: a new or empty one, or that of an earlier gallery (default: FOLDER-gallery in the "
+                "current folder)",
+            ),
+            HIDE,
+            _flag("--json", "print what was written as JSON"),
         ]
     },
     "cite": {

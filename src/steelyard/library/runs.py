@@ -122,10 +122,11 @@ class Run:
     ) -> list[Path]:
         """Write the results to a file or a folder, and return the paths of the files: `steelyard export` in a program.
 
-        `format`: csv, parquet, md, latex, json, hud, svg, pdf or tensorboard. UserError: there is no such format, its
-        library is not installed, or the path cannot be written or lies in the folder of the run.
+        `format`: csv, parquet, md, latex, json, hud, svg, pdf, tensorboard or mlflow, whose path may be `sqlite:///FILE`.
+        UserError: there is no such format, its library is not installed, or the path cannot be written or lies in the folder of
+        the run.
         """
-        return writing.export(self.view(quantity, price), format, Path(path))
+        return writing.export(self.view(quantity, price), format, path)
 
     def write_page(self, path: str | Path, quantity: str = STEP_TIME.name, price: str = "") -> Path:
         """Write the page of the run to a file and return its path. UserError: it cannot be written."""

@@ -160,7 +160,7 @@ class Cell:
     """A value of a table, and below it a note, such as its interval; each line of the note is set apart.
 
     `state`: the certificate or the judgement that it stands for; `link`: its target. `code`: whether the value is a name in a
-    record. `long_note`: whether the note is a sentence, which may break into lines.
+    record. `long_value`, `long_note`: whether the value or the note is a sentence, which may break into lines.
     """
 
     value: str
@@ -168,12 +168,14 @@ class Cell:
     state: str = ""
     link: str = ""
     code: bool = False
+    long_value: bool = False
     long_note: bool = False
 
 
 @dataclass(frozen=True)
 class Row:
-    """A row of a table. `title` names it; `sign`: the style of its contender; `state`: that of its certificate.
+    """A row of a table. `title` names it, and may be a link to a page of its own; `sign`: the style of its contender; `state`:
+    that of its certificate.
 
     `anchor`: the name by which other places link to the row, if there is one. `below`: a sentence under the whole row, on the
     page.

@@ -1,7 +1,6 @@
 """`steelyard export`: results as files for other programs, a pull request or a paper."""
 
 import argparse
-from pathlib import Path
 
 from steelyard.cli.commands import selection
 from steelyard.errors import UserError
@@ -21,7 +20,7 @@ def execute(arguments: argparse.Namespace) -> int:
     if not arguments.output:
         print(writing.text(found, arguments.format), end="")
         return 0
-    files = [str(path) for path in writing.export(found, arguments.format, Path(arguments.output))]
+    files = [str(path) for path in writing.export(found, arguments.format, arguments.output)]
     if arguments.json:
         selection.print_json({"format": arguments.format, "files": files})
     else:
