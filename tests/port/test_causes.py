@@ -36,7 +36,9 @@ def every_change():
         usual = {name: values[0] for name, values in known.items()}
         for name, values in known.items():
             for value in values[1:]:
-                yield pytest.param(family, inputs, tensors, usual, usual | {name: value}, id=f"{family.name}, {name} {value}")
+                yield pytest.param(
+                    family, inputs, tensors, usual, usual | {name: value}, id=f"{family.name}, {name} {value}"
+                )
 
 
 def computed(family, inputs, tensors, settings):

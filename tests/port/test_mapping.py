@@ -37,7 +37,9 @@ def pairs(found):
     return {pair.left: (pair.right, pair.transform.words, pair.found_by) for pair in found.pairs}
 
 
-@given(arrays.arrays("f4", arrays.array_shapes(max_dims=3, max_side=5), elements=st.floats(-9, 9, width=32)), st.randoms())
+@given(
+    arrays.arrays("f4", arrays.array_shapes(max_dims=3, max_side=5), elements=st.floats(-9, 9, width=32)), st.randoms()
+)
 def test_a_digest_is_the_same_in_any_order_and_layout(array, random):
     values = array.reshape(-1).tolist()
     random.shuffle(values)
@@ -150,5 +152,8 @@ def test_names_of_frameworks_are_alike_in_their_words():
     assert parent("a.b.weight") == "a.b"
     assert parent("a/b/kernel") == "a/b"
     assert parent("weight") == "weight"
-    same, other = likeness("layer.1.up.weight", "layer/1/up/kernel"), likeness("layer.1.up.weight", "layer/2/down/kernel")
+    same, other = (
+        likeness("layer.1.up.weight", "layer/1/up/kernel"),
+        likeness("layer.1.up.weight", "layer/2/down/kernel"),
+    )
     assert same == 1 > other

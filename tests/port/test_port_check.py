@@ -30,8 +30,7 @@ def test_equal_models_with_other_layouts_of_their_kernels_are_equal(port):
         (
             {"divisor": 12**0.5},
             "mixed",
-            "attention: first has scores divided by the root of a head's width, second has scores divided by the root of the "
-            "whole width",
+            "attention: first has scores divided by the root of a head's width, second has scores divided by the root of the whole width",
         ),
         ({"causal": True}, "mixed", "attention: first has no mask, second has a causal mask"),
     ],
@@ -58,7 +57,9 @@ def test_other_weights_are_said_and_the_check_goes_on_with_those_of_the_first_si
     port.block("second", seed=1000)
     answer = port.check()
     assert answer.code == 1
-    assert answer.json["sentences"][0].startswith("Other weights. With the weights of first in both, 8 pairs of modules")
+    assert answer.json["sentences"][0].startswith(
+        "Other weights. With the weights of first in both, 8 pairs of modules"
+    )
     assert {each["found_by"] for each in answer.json["record"]["mapped"]} == {"name", "order"}
 
 

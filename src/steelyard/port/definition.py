@@ -72,7 +72,7 @@ def read(folder: Path) -> Port:
     folder = folder.expanduser().absolute()
     path = folder / FILE
     if not path.is_file():
-        raise UserError(f"{folder} has no {FILE}. Make one with: steelyard port new NAME -f pytorch -f jax")
+        raise UserError(f"{folder} has no {FILE}. Make one with: steelyard port new FOLDER -f FRAMEWORK -f FRAMEWORK")
     raw: _File = settings_files.build(path, settings_files.read(path), "", _File)
     settings_files.check_one_of(path, "contract", raw.contract, (1,))
     if len(raw.sides) != SIDES:

@@ -24,7 +24,7 @@ Array = np.ndarray[Any, Any]
 CONTENT, ORDER, NAME, GIVEN = "content", "order", "name", "given"
 """How a pair was found: by values that no other tensor has, by values that others have too, by name alone, by the user."""
 PARTS = (2, 3, 4)
-# Weights of what makes two tensors a pair where their values do not tell: their names, their places, and the modules that have them.
+# Weights of names, places and modules that have them, where the values of tensors do not tell which are a pair.
 BY_NAME, BY_PLACE, BY_MODULE = 2.0, 1.0, 4.0
 ROUNDING = 1e-6
 KERNEL = "kernel"

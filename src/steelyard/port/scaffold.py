@@ -19,7 +19,7 @@ def write(folder: Path, frameworks: Sequence[str]) -> Path:
     """Create the folder and return it. UserError: not two frameworks, no template for one, or a folder that is not empty."""
     known = sorted(path.stem for path in TEMPLATES.glob("*.py"))
     if len(frameworks) != SIDES:
-        raise UserError(f"A port has two sides, and {len(frameworks)} were named. Name two, such as -f pytorch -f jax.")
+        raise UserError(f"A port has two sides, and {len(frameworks)} were named. Name two: -f FRAMEWORK -f FRAMEWORK.")
     for each in frameworks:
         if each not in known:
             raise UserError(
