@@ -117,7 +117,7 @@ def test_a_function_of_jax_is_compared_by_its_tensors_and_outputs(shop, approxim
     (folder / "pytorch_side.py").write_text(
         (shop / "shop" / "pytorch_side.py").read_text(encoding="utf-8"), encoding="utf-8"
     )
-    (folder / "jax_side.py").write_text(JAX_SIDE.format(approximate=approximate), encoding="utf-8")
+    (folder / "jax_side.py").write_text(JAX_SIDE.replace("{approximate}", str(approximate)), encoding="utf-8")
     settings = (shop / "shop" / "port.toml").read_text(encoding="utf-8")
     settings = settings.replace("tensorflow_side", "jax_side").replace("tensorflow", "jax")
     (folder / "port.toml").write_text(settings, encoding="utf-8")
