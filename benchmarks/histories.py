@@ -1,4 +1,4 @@
-"""Merging runs relative to copying; the first history of 1,000 runs; false alarms of histories in a year; changes and creeps found; a page of 10,000 rows."""
+"""Merging runs relative to copying; a first history; false alarms of a year; changes and creeps found; a page of 10,000 rows."""
 
 from __future__ import annotations
 
