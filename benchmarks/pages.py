@@ -31,6 +31,14 @@ PAIRS, ERROR = 7, 0.05
 SLOWER = 1.1
 SECONDS, MEGABYTES, REPORTS = 2.0, 500.0, 3
 
+WAITING = """
+import os, subprocess, sys
+process = subprocess.Popen(sys.argv[1:], stdout=subprocess.DEVNULL)
+_, status, usage = os.wait4(process.pid, 0)
+print(usage.ru_utime + usage.ru_stime, usage.ru_maxrss)
+sys.exit(os.waitstatus_to_exitcode(status) != 0)
+"""
+
 
 @dataclass(frozen=True)
 class Version:
@@ -82,7 +90,7 @@ def _other(against: str, root: Path) -> Iterator[Version]:
 
 def _commands(run: Path) -> dict[str, list[str]]:
     """Return the commands that make something of a run, by name."""
-    page = ["-o", str(run / "report.html")]
+    page = ["--output", str(run / "report.html")]
     exports = {
         f"export {name}": ["export", str(run), "--format", name, "-o", str(run.parent.parent / name)]
         for name in FORMATS
@@ -95,12 +103,19 @@ def _commands(run: Path) -> dict[str, list[str]]:
 
 
 def _against(run: Path, other: Version, name: str) -> list[Row]:
-    """Return the rows of every command that both versions know."""
+    """Return the rows of every command; one that the other version lacks is compared with that version's page."""
     mine, rows = Version(sys.executable, str(ROOT / "src")), []
-    for what, arguments in _commands(run).items():
-        if _has(mine, what, arguments) and _has(other, what, arguments):
+    commands = _commands(run)
+    first, page = next(iter(commands.items()))
+    for what, arguments in commands.items():
+        if not _has(mine, what, arguments):
+            continue
+        if _has(other, what, arguments):
             pairs = _pairs((mine, arguments), (other, arguments))
             rows += _rows(f"{what} of {CONTENDERS} contenders / {name}", pairs, SLOWER)
+        else:
+            pairs = _pairs((mine, arguments), (other, page))
+            rows += _rows(f"{what} of {CONTENDERS} contenders / {first} of {name}", pairs, inf)
     return rows
 
 
@@ -117,11 +132,11 @@ def _exports(run: Path) -> list[Row]:
 
 
 def _has(version: Version, what: str, arguments: list[str]) -> bool:
-    """Run a command once, so that its code is compiled; one that fails is named on standard error and left out."""
+    """Run a command once, so that its code is compiled; one that fails is named on standard error."""
     done = subprocess.run(_line(version, arguments), env=_environ(version), capture_output=True, text=True, check=False)
     if done.returncode:
         reason = (done.stderr.strip().splitlines() or ["it failed"])[-1]
-        print(f"{what} is left out, by {version.source or version.python}: {reason}", file=sys.stderr)
+        print(f"{what} fails with {version.source or version.python}: {reason}", file=sys.stderr)
     return not done.returncode
 
 
@@ -165,14 +180,13 @@ def _million(run: Path) -> list[Row]:
 
 
 def _use(version: Version, arguments: list[str]) -> Use:
-    """Run a command in a new process."""
-    line = _line(version, arguments)
-    process = subprocess.Popen(line, env=_environ(version), stdout=subprocess.DEVNULL)
-    _, status, usage = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode:
-        raise SystemExit(f"{' '.join(line)} failed.")
-    return Use(usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024 / 1e6)
+    """Run a command in a new process. The process that starts it is small, because the peak of a child includes that of its parent."""
+    line = [sys.executable, "-c", WAITING, *_line(version, arguments)]
+    done = subprocess.run(line, env=_environ(version), stdout=subprocess.PIPE, text=True, check=False)
+    if done.returncode:
+        raise SystemExit(f"{' '.join(_line(version, arguments))} failed.")
+    cpu_s, kibibytes = map(float, done.stdout.split())
+    return Use(cpu_s, kibibytes * 1024 / 1e6)
 
 
 def _line(version: Version, arguments: list[str]) -> list[str]:
