@@ -51,7 +51,7 @@ def main(names: list[str], against: str = "") -> int:
         try:
             more = {"against": against} if name == AGAINST else {}
             rows = importlib.import_module(f"benchmarks.{name}").measure(**more)
-        except Exception:  # the others take hours, and their values are worth having
+        except Exception:  # the others take hours, so their values must not be lost
             console.print_exception()
             missed += 1
             continue

@@ -180,7 +180,10 @@ def _million(run: Path) -> list[Row]:
 
 
 def _use(version: Version, arguments: list[str]) -> Use:
-    """Run a command in a new process. The process that starts it is small, because the peak of a child includes that of its parent."""
+    """Run a command in a new process.
+
+    A small process starts it, because Linux counts the memory of the parent in the peak of a child.
+    """
     line = [sys.executable, "-c", WAITING, *_line(version, arguments)]
     done = subprocess.run(line, env=_environ(version), stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode:
