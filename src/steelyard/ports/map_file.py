@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from steelyard.errors import nearest
 from steelyard.files import atomic, settings_files
-from steelyard.port.mapping import GIVEN, Mapping, Pair
-from steelyard.port.transforms import Transform
+from steelyard.ports.mapping import GIVEN, Mapping, Pair
+from steelyard.ports.transforms import Transform
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from steelyard.port.side_tensors import SideTensor
+    from steelyard.ports.side_tensors import SideTensor
 
 FILE = "map.toml"
 HEADER = """\
