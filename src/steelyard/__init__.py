@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from steelyard.library.certifying import Certificates, certify
     from steelyard.library.changes import compare
     from steelyard.library.comparisons import Comparison, Contender, Pair, Process
+    from steelyard.library.porting import PortCheck, port
     from steelyard.library.runs import Run, load
     from steelyard.library.starting import run
     from steelyard.library.tables import Table
@@ -25,12 +26,14 @@ __all__ = [
     "Comparison",
     "Contender",
     "Pair",
+    "PortCheck",
     "Process",
     "Run",
     "Table",
     "certify",
     "compare",
     "load",
+    "port",
     "run",
 ]
 _ROOMS = {
@@ -38,12 +41,14 @@ _ROOMS = {
     "Comparison": "comparisons",
     "Contender": "comparisons",
     "Pair": "comparisons",
+    "PortCheck": "porting",
     "Process": "comparisons",
     "Run": "runs",
     "Table": "tables",
     "certify": "certifying",
     "compare": "changes",
     "load": "runs",
+    "port": "porting",
     "run": "starting",
 }
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from decides import Sources
 
-from steelyard.port import scaffold
+from steelyard.ports import scaffold
 
 PAGE = Path(__file__).parents[2] / "docs" / "port.md"
 CODE = re.compile(r"```(\w+)\n(.*?)```", re.DOTALL)
@@ -45,7 +45,7 @@ def decided() -> Sources:
     return Sources(
         "ports",
         frameworks=("pytorch", "tensorflow", "jax"),
-        modules=("steelyard.port.check", "steelyard.cli.commands.port"),
+        modules=("steelyard.ports.check", "steelyard.cli.commands.port"),
         files=("docs/port.md", "src/steelyard_worker/port"),
     )
 

@@ -30,7 +30,7 @@ ORDER = (
     "inputs",
     "measure",
     "certificates",
-    "port",
+    "ports",
     "cache",
     "cluster",
     "feasibility",

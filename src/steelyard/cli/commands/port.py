@@ -19,7 +19,7 @@ def execute(arguments: argparse.Namespace) -> int:
 
 
 def _new(arguments: argparse.Namespace) -> int:
-    from steelyard.port import scaffold
+    from steelyard.ports import scaffold
 
     folder = scaffold.write(Path(arguments.folder).expanduser().absolute(), arguments.frameworks)
     if arguments.json:
@@ -31,7 +31,7 @@ def _new(arguments: argparse.Namespace) -> int:
 
 
 def _check(arguments: argparse.Namespace) -> int:
-    from steelyard.port import check, definition, interpreters
+    from steelyard.ports import check, definition, interpreters
 
     port = definition.read(Path(arguments.folder))
     with closing(selection.screen_of(arguments)) as screen:

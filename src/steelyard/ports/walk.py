@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from steelyard.port import causes_of_places, paired_calls
-from steelyard.port.alignment import FAR, nearest
-from steelyard.port.passes import Pass, forward, load
+from steelyard.ports import causes_of_places, paired_calls
+from steelyard.ports.alignment import FAR, nearest
+from steelyard.ports.passes import Pass, forward, load
 from steelyard.results.port_record import Compared, Difference
 
 if TYPE_CHECKING:
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from collections.abc import Mapping as Table
     from pathlib import Path
 
-    from steelyard.port.causes import Cause
-    from steelyard.port.given_inputs import Array
-    from steelyard.port.mapping import Mapping
-    from steelyard.port.paired_calls import PairedCall
-    from steelyard.port.passes import Call
-    from steelyard.port.side_process import SideProcess
-    from steelyard.port.side_tensors import SideTensor
-    from steelyard.port.transforms import Transform
+    from steelyard.ports.causes import Cause
+    from steelyard.ports.given_inputs import Array
+    from steelyard.ports.mapping import Mapping
+    from steelyard.ports.paired_calls import PairedCall
+    from steelyard.ports.passes import Call
+    from steelyard.ports.side_process import SideProcess
+    from steelyard.ports.side_tensors import SideTensor
+    from steelyard.ports.transforms import Transform
 
 MOST_DIFFERENCES = 60
 """A walk ends after so many; the record says so."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from steelyard.port import causes
-from steelyard.port.causes import Place, activations, attention, norms, products
+from steelyard.ports import causes
+from steelyard.ports.causes import Place, activations, attention, norms, products
 
 DRAW = np.random.default_rng(3)
 X = DRAW.normal(size=(4, 6, 16)) * 0.1

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from steelyard.port import contents
+from steelyard.ports import contents
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from steelyard.port.contents import Digest
+    from steelyard.ports.contents import Digest
 
 Array = np.ndarray[Any, Any]
 

@@ -12,12 +12,12 @@ import itertools
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from steelyard.port.alignment import distance
+from steelyard.ports.alignment import distance
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from steelyard.port.given_inputs import Array
+    from steelyard.ports.given_inputs import Array
 
 Settings = dict[str, Any]
 MOST = 4000

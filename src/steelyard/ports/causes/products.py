@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from steelyard.port.causes import Family, Place, Settings
-from steelyard.port.causes.activations import FUNCTIONS
+from steelyard.ports.causes import Family, Place, Settings
+from steelyard.ports.causes.activations import FUNCTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from steelyard.port.given_inputs import Array
+    from steelyard.ports.given_inputs import Array
 
 LOW = {"float32": None, "bfloat16": 16, "TF32": 13}
 """Precision of the factors -> bits of float32 that are dropped."""

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from steelyard.port import contents, transforms
-from steelyard.port.names import likeness, parent, role
-from steelyard.port.transforms import AS_IT_IS, Transform
+from steelyard.ports import contents, transforms
+from steelyard.ports.names import likeness, parent, role
+from steelyard.ports.transforms import AS_IT_IS, Transform
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from steelyard.port.side_tensors import SideTensor
+    from steelyard.ports.side_tensors import SideTensor
 
 Array = np.ndarray[Any, Any]
 CONTENT, ORDER, NAME, GIVEN = "content", "order", "name", "given"

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from steelyard.port.given_inputs import Array
-    from steelyard.port.side_process import SideProcess
+    from steelyard.ports.given_inputs import Array
+    from steelyard.ports.side_process import SideProcess
 
 
 @dataclass(frozen=True)

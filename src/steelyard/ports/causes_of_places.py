@@ -6,19 +6,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from steelyard.port.alignment import distance
-from steelyard.port.causes import Place, activations, attention, explain, norms, products
-from steelyard.port.names import words
-from steelyard.port.passes import load
+from steelyard.ports.alignment import distance
+from steelyard.ports.causes import Place, activations, attention, explain, norms, products
+from steelyard.ports.names import words
+from steelyard.ports.passes import load
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from steelyard.port.causes import Cause, Family
-    from steelyard.port.given_inputs import Array
-    from steelyard.port.passes import Call
-    from steelyard.port.side_tensors import SideTensor
+    from steelyard.ports.causes import Cause, Family
+    from steelyard.ports.given_inputs import Array
+    from steelyard.ports.passes import Call
+    from steelyard.ports.side_tensors import SideTensor
 
 OF_KINDS = norms.FAMILIES | products.FAMILIES
 NEAR = 4

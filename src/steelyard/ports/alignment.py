@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from steelyard.port.transforms import AS_IT_IS, Transform, candidates
+from steelyard.ports.transforms import AS_IT_IS, Transform, candidates
 
 if TYPE_CHECKING:
-    from steelyard.port.given_inputs import Array
+    from steelyard.ports.given_inputs import Array
 
 FAR = float("inf")
 

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import erf, expit
 
-from steelyard.port.causes import Family, Place, Settings
+from steelyard.ports.causes import Family, Place, Settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from steelyard.port.given_inputs import Array
+    from steelyard.ports.given_inputs import Array
 
 ROOT = float(np.sqrt(2 / np.pi))
 

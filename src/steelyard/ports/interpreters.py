@@ -13,7 +13,7 @@ from steelyard.errors import UserError
 
 if TYPE_CHECKING:
     from steelyard.console import Screen
-    from steelyard.port.definition import Port
+    from steelyard.ports.definition import Port
 
 
 def of(port: Port, screen: Screen) -> dict[str, Path]:

@@ -10,20 +10,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from steelyard.port import given_inputs, mapping, side_tensors
-from steelyard.port.alignment import distance, nearest
-from steelyard.port.passes import forward, load
-from steelyard.port.side_process import SideProcess
-from steelyard.port.walk import Inputs, Walk, walk
+from steelyard.ports import given_inputs, map_file, mapping, side_tensors
+from steelyard.ports.alignment import distance, nearest
+from steelyard.ports.passes import forward, load
+from steelyard.ports.side_process import SideProcess
+from steelyard.ports.walk import Inputs, Walk, walk
 from steelyard.results.port_record import Mapped, PortRecord, Side
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from collections.abc import Mapping as Table
 
-    from steelyard.port.definition import Port
-    from steelyard.port.mapping import Mapping, Pair
-    from steelyard.port.side_tensors import SideTensor
+    from steelyard.ports.definition import Port
+    from steelyard.ports.mapping import Mapping, Pair
+    from steelyard.ports.side_tensors import SideTensor
 
 EXACT, SINGLE = "float64", "float32"
 IN_FLOAT64 = 1e-7
@@ -54,7 +54,10 @@ class _Check:
             answers = self._described(left), self._described(right)
             tensors = [side_tensors.of_answer(*answer) for answer in answers]
             self._say(f"Mapping {len(tensors[0])} and {len(tensors[1])} tensors")
-            known = mapping.find(tensors[0], tensors[1])
+            given = map_file.read(self._port.folder, tensors[0], tensors[1])
+            known = mapping.find(tensors[0], tensors[1], given)
+            first, second = self._port.sides
+            map_file.write(self._port.folder, known, (first.name, second.name))
             if all(side.ask("double")["double"] for side in (left, right)):
                 self._give_weights(known, tensors, right)
                 if self._computes_in_float64(left, right):

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from steelyard.port.mapping import Mapping
-    from steelyard.port.passes import Call, Pass
+    from steelyard.ports.mapping import Mapping
+    from steelyard.ports.passes import Call, Pass
 
 
 @dataclass(frozen=True)

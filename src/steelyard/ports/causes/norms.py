@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from steelyard.port.causes import Family, Place, Settings
+from steelyard.ports.causes import Family, Place, Settings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from steelyard.port.given_inputs import Array
+    from steelyard.ports.given_inputs import Array
 
 EPSILONS = (1e-5, 1e-6, 1e-12, 1e-3, 1e-7, 1e-8, 0.0)
 """Defaults of PyTorch, Flax, BERT, Keras and MindSpore, and what authors write."""

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from steelyard.port import contents, mapping, transforms
-from steelyard.port.names import likeness, parent, words
-from steelyard.port.side_tensors import SideTensor
-from steelyard.port.transforms import Transform
+from steelyard.ports import contents, mapping, transforms
+from steelyard.ports.names import likeness, parent, words
+from steelyard.ports.side_tensors import SideTensor
+from steelyard.ports.transforms import Transform
 
 DRAWN = np.random.default_rng(0)
 

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from steelyard.port.causes import Family, Place, Settings
+from steelyard.ports.causes import Family, Place, Settings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from steelyard.port.given_inputs import Array
+    from steelyard.ports.given_inputs import Array
 
 ROOT_OF_HEAD, ROOT_OF_WIDTH, NONE = "the root of a head's width", "the root of the whole width", "nothing"
 MOST_HEADS = 64

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 FILE = "port.toml"
-MAP = "map.toml"
 SIDES = 2
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from steelyard.catalog.frameworks import WORKER
 from steelyard.errors import UserError, nearest
-from steelyard.port.definition import FILE, SIDES
+from steelyard.ports.definition import FILE, SIDES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -11,7 +11,7 @@ from steelyard.errors import UserError
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from steelyard.port.definition import InputSpec, Port
+    from steelyard.ports.definition import InputSpec, Port
 
 Array = np.ndarray[Any, Any]
 KINDS = "iufb"
