@@ -22,6 +22,7 @@ THE_MACHINE = "the machine"
 # How a field of a case is called in the list of differences between two runs.
 FIELDS = {
     "inputs": "data or initial weights",
+    "weights": "initial weights",
     "specification": "network",
     "settings": "",
     "sizes": "",
@@ -146,13 +147,18 @@ def _difference(name: str, before: Any, after: Any) -> str:
 
 def _differing_case(old: Contender, new: Contender) -> list[str]:
     found = differences(old.case, new.case)
-    # Inputs follow from sizes, data and seed, so they are mentioned only if nothing else has changed.
-    explained = {"sizes", "data", "seed", "specification"} & {name.partition(".")[0] for name in found}
+    # Inputs follow from sizes, data, given weights and seed, so they are mentioned only if nothing else has changed.
+    explained = {"sizes", "data", "seed", "weights", "specification"} & {name.partition(".")[0] for name in found}
     return [
-        _difference(_field(name), a, b)
+        _difference(_field(name), told(name, a), told(name, b))
         for name, (a, b) in found.items()
         if not (explained and name in ("inputs", "specification" if "sizes" in explained else ""))
     ]
+
+
+def told(name: str, value: Any) -> Any:
+    """Return the value of a field of a case as it is shown: a digest of given weights says what it is of."""
+    return (f"file {value}" if value else "drawn") if name == "weights" else value
 
 
 def _field(name: str) -> str:

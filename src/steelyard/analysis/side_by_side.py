@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from steelyard.analysis import formatting
-from steelyard.analysis.compare import FIELDS
+from steelyard.analysis.compare import FIELDS, told
 from steelyard.errors import UserError
 from steelyard.statistics import agreement
 from steelyard.wording import formatted
@@ -127,7 +127,7 @@ def _differing(columns: Sequence[Comparison]) -> list[str]:
             for name, values in differences(contender.case, same.case).items() if same else ():
                 if name not in OWN:
                     seen = found.setdefault(_field(name), [])
-                    seen += [text for value in values if (text := str(value)) not in seen]
+                    seen += [text for value in values if (text := str(told(name, value))) not in seen]
     return [f"{name}: {', '.join(values)}" for name, values in found.items()]
 
 

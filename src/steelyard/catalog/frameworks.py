@@ -71,6 +71,8 @@ class Framework:
     `strategies`: how it spreads a training over devices or processes; `without`: why it cannot in a way of some kind.
     `certificate_copies`: how many copies of all tensors a process of a training's certificate holds at once, beside activations:
     those that it trains with, those of every step until they are saved, and those that it compares with another run's.
+    `checkpoints`: ending of a file of weights that its adapter reads -> how it is written; `unread_checkpoints`: ending of one
+    that is not read -> why.
     `profile_variables`: those of a process that is profiled. `untimed_variables`: those of one in which nothing is timed, beside
     which others run. `maintained_source`: the page that says whether it is maintained.
     """
@@ -98,6 +100,8 @@ class Framework:
     profile_variables: dict[str, str] = field(default_factory=dict)
     untimed_variables: dict[str, str] = field(default_factory=dict)
     compiled_code: dict[str, str] = field(default_factory=dict)
+    checkpoints: dict[str, str] = field(default_factory=dict)
+    unread_checkpoints: dict[str, str] = field(default_factory=dict)
     certificate_copies: int = field(default=CERTIFICATE_COPIES, metadata={"range": Range(1)})
     strategies: dict[str, Spread] = field(default_factory=dict)
     without: dict[str, Without] = field(default_factory=dict)
