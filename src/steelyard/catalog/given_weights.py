@@ -50,7 +50,7 @@ class GivenWeights:
 
 
 def parsed(text: str) -> GivenWeights:
-    """Return what `--weights` names: `FILE`, whose ending tells the framework, or `FRAMEWORK:FILE`. UserError: nobody reads it."""
+    """Return what `--weights` names: `FILE`, whose ending tells its framework, or `FRAMEWORK:FILE`. UserError: none reads it."""
     match = re.fullmatch(r"([a-z][a-z0-9_-]*):(.+)", text, re.DOTALL)
     if match:
         path = Path(match[2])

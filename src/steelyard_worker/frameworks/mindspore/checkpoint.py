@@ -23,25 +23,47 @@ if TYPE_CHECKING:
 
 # Numbers that `ModelCheckpoint` saves with the weights.
 COUNTERS = ("learning_rate", "momentum", "global_step", "epoch_num", "step_num", "beta1_power", "beta2_power")
+BY_PATH = "save_checkpoint([{'name': name, 'data': p} for name, p in network.parameters_and_names()], FILE)"
 
 
 def read(implementation: ModuleType, sizes: dict[str, Any], network: Network, path: Path) -> dict[str, Array]:
     """Load a file into the cell of an implementation; returns its tensors, canonical. Raises Refusal."""
     cell: nn.Cell = implementation.build(sizes)
-    own: dict[str, Parameter] = {parameter.name: parameter for parameter in cell.get_parameters()}
-    held = _of_network(mindspore.load_checkpoint(str(path)), own)
-    checkpoints.check(path, _shapes(own), _shapes(held), "MindSpore")
     named = named_tensors.distinct(network, implementation.variables(cell))
+    held = mindspore.load_checkpoint(str(path))
+    own = _named_as_in(path, held, cell, named)
+    held = _of_network(held, own)
+    checkpoints.check(path, _shapes(own), _shapes(held), "MindSpore")
     known = {id(parameter) for parameter in named.values()}
-    unnamed = {name: parameter for name, parameter in own.items() if id(parameter) not in known}
-    usual = {name: np.array(parameter.init_data().asnumpy()) for name, parameter in unnamed.items()}
-    wanted = {name: to_numpy(parameter) for name, parameter in held.items()}
     for name, parameter in own.items():
-        parameter.set_data(mindspore.Tensor(wanted[name].astype(np.float32)))
-        checkpoints.check_value(path, name, to_numpy(parameter), wanted[name])
-    for name, array in usual.items():
-        checkpoints.check_unnamed(path, name, array, wanted[name])
+        wanted = to_numpy(held[name])
+        if id(parameter) not in known:
+            checkpoints.check_unnamed(path, name, parameter.init_data().asnumpy(), wanted)
+        parameter.set_data(mindspore.Tensor(wanted.astype(np.float32)))
+        checkpoints.check_value(path, name, to_numpy(parameter), wanted)
     return {name: to_numpy(parameter) for name, parameter in named.items()}
+
+
+def _named_as_in(
+    path: Path, held: Mapping[str, Parameter], cell: nn.Cell, named: Mapping[str, Parameter]
+) -> dict[str, Parameter]:
+    """Return the cell's parameters by the names that a file has: those of MindSpore, of the cells, or canonical ones.
+
+    MindSpore leaves out the names of lists of cells, so that parameters may share a name. A file has one tensor for them then.
+    """
+    parameters = list(cell.get_parameters())
+    by_name = {parameter.name: parameter for parameter in parameters}
+    by_path = dict(cell.parameters_and_names())
+    found = max((by_name, by_path, dict(named)), key=lambda each: len(each.keys() & held.keys()))
+    if found is by_name and len(by_name) < len(parameters):
+        names = [parameter.name for parameter in parameters]
+        shared = next(name for name in names if names.count(name) > 1)
+        raise checkpoints.refusal(
+            path,
+            f"has one tensor '{shared}' for {names.count(shared)} of the implementation, which MindSpore names alike; save them "
+            f"by their places: {BY_PATH}",
+        )
+    return found
 
 
 def _of_network(held: Mapping[str, Parameter], own: Mapping[str, Parameter]) -> dict[str, Parameter]:
