@@ -115,8 +115,8 @@ def _reader(path: Path) -> str:
         _check_is_read(each, path)
     endings = [*ARRAYS, *(ending for each in frameworks.listed().values() for ending in each.checkpoints)]
     raise UserError(
-        f"--weights {path}: the ending does not say what this is (known: {', '.join(endings)}). Name the framework that "
-        "wrote it: --weights pytorch:FILE."
+        f"--weights {path}: the ending does not say what this is (known: {', '.join(endings)}). Name the framework that wrote "
+        "it: --weights FRAMEWORK:FILE."
     )
 
 

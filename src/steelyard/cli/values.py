@@ -31,7 +31,7 @@ def weights(text: str) -> str:
     named = re.fullmatch(r"([a-z][a-z0-9_-]*):(.*)", text, re.DOTALL)
     framework, path = named.groups() if named and not Path(text).exists() else ("", text)
     if not path:
-        raise UserError(f"--weights must be FILE or FRAMEWORK:FILE, such as pytorch:trained.pt, not '{text}'.")
+        raise UserError(f"--weights must be FILE or FRAMEWORK:FILE, not '{text}'.")
     return f"{framework}:{folder(path)}" if framework else folder(path)
 
 

@@ -1,62 +1,65 @@
-"""What a file of weights is by its first bytes, whatever it is called."""
+"""What a file of weights is by its first and last bytes, whatever it is called."""
 
+import re
 import zipfile
+from dataclasses import dataclass
 from pathlib import Path
 
-EMPTY, TEXT, PICKLE = "an empty file", "a text file", "a Python pickle"
+from steelyard.catalog import frameworks
+
 NUMPY, SAFETENSORS = "a NumPy archive", "a safetensors file"
-TORCH, HDF5, MXNET, INDEX = (
-    "a file of PyTorch",
-    "an HDF5 file of Keras",
-    "a file of MXNet",
-    "a checkpoint of TensorFlow",
-)
-OTHER = ""
-# The framework whose file it is.
-FRAMEWORKS = {TORCH: "pytorch", HDF5: "tensorflow", MXNET: "mxnet", INDEX: "tensorflow"}
-HEAD_BYTES = 512
-# MXNet's list of arrays (src/ndarray/ndarray.cc), and the last bytes of TensorFlow's index, a table of LevelDB.
-MXNET_MAGIC, TABLE_MAGIC = b"\x12\x01\0\0\0\0\0\0", bytes.fromhex("57fb808b247547db")
+EMPTY, TEXT = "an empty file", "a text file"
+HEAD_BYTES, TAIL_BYTES = 512, 8
 
 
-def recognised(path: Path) -> str:
-    """Return one of the formats above; OTHER where the bytes do not tell."""
+@dataclass(frozen=True)
+class Format:
+    """What a file is, in words, and the framework whose file it is; both empty where its bytes do not tell."""
+
+    title: str = ""
+    framework: str = ""
+
+    @property
+    def is_weightless(self) -> bool:
+        """Whether no file of this format holds weights."""
+        return self.title in (EMPTY, TEXT)
+
+
+def recognised(path: Path) -> Format:
+    """Return the format of a file."""
     size = path.stat().st_size
     with path.open("rb") as file:
         head = file.read(HEAD_BYTES)
-        file.seek(max(0, size - len(TABLE_MAGIC)))
+        file.seek(max(0, size - TAIL_BYTES))
         tail = file.read()
+    text = head.decode("latin-1") + tail.decode("latin-1")
+    for name, known in frameworks.listed().items():
+        for title, sign in known.file_signs.items():
+            if re.search(sign, text):
+                return Format(title, name)
     if not head:
-        return EMPTY
+        return Format(EMPTY)
     if head.startswith(b"PK"):
-        return _of_archive(path)
-    beginnings = {b"\x89HDF\r\n\x1a\n": HDF5, b"\x80": PICKLE, MXNET_MAGIC: MXNET}
-    for beginning, found in beginnings.items():
-        if head.startswith(beginning):
-            return found
-    if tail == TABLE_MAGIC:
-        return INDEX
+        return Format(NUMPY if _is_of_arrays(path) else "")
     if head[8:9] == b"{" and int.from_bytes(head[:8], "little") <= size:
-        return SAFETENSORS
-    return TEXT if _is_text(head) else OTHER
+        return Format(SAFETENSORS)
+    return Format(TEXT if _is_text(head) else "")
 
 
-def _of_archive(path: Path) -> str:
+def _is_of_arrays(path: Path) -> bool:
     try:
         with zipfile.ZipFile(path) as archive:
             names = archive.namelist()
     except (zipfile.BadZipFile, OSError, ValueError):
-        return OTHER
-    if any(name.endswith("data.pkl") for name in names):
-        return TORCH
-    return NUMPY if names and all(name.endswith(".npy") for name in names) else OTHER
+        return False
+    return bool(names) and all(name.endswith(".npy") for name in names)
 
 
 def _is_text(head: bytes) -> bool:
     try:
         text = head.decode("utf-8")
     except UnicodeDecodeError as error:
-        if error.start < len(head) - 4:  # otherwise a character may be cut
+        if error.start < len(head) - 4:  # otherwise the last character may be cut
             return False
         text = head[: error.start].decode("utf-8")
     return all(letter.isprintable() or letter in "\r\n\t" for letter in text)

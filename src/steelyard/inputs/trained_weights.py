@@ -12,24 +12,26 @@ from steelyard.errors import UserError
 from steelyard.files import atomic
 from steelyard.files.paths import cache_folder
 from steelyard.inputs import file_formats, weight_arrays
+from steelyard.inputs.file_formats import Format
 from steelyard_worker import weight_names
 from steelyard_worker.case import Case
 from steelyard_worker.network import Network, Parameter, implementation_file
 
+ARRAY_FORMATS = {".npz": file_formats.NUMPY, ".safetensors": file_formats.SAFETENSORS}
 METHOD = 1  # part of the cache key; increase it when a change alters what is read
 # Lets a framework read its own file: (its name, file, case) -> {canonical name: array}.
 Read = Callable[[GivenWeights, Case], Mapping[str, np.ndarray[Any, Any]]]
-# How other frameworks keep a kind of tensor: the axes of the canonical one in their order, who does so, and what undoes it.
+# How some frameworks keep a kind of tensor: the axes of the canonical one in their order, what these are, and what undoes it.
 LAYOUTS: dict[str, tuple[tuple[tuple[int, ...], str, str], ...]] = {
     "conv": (
-        ((2, 3, 1, 0), "height, width, in, out, as TensorFlow and JAX keep it", "array.transpose(3, 2, 0, 1)"),
+        ((2, 3, 1, 0), "height, width, in, out", "array.transpose(3, 2, 0, 1)"),
         ((0, 2, 3, 1), "out, height, width, in", "array.transpose(0, 3, 1, 2)"),
     ),
-    "conv1d": (((2, 1, 0), "width, in, out, as TensorFlow and JAX keep it", "array.transpose(2, 1, 0)"),),
-    "dense": (((1, 0), "in, out, as TensorFlow and JAX keep it", "array.T"),),
+    "conv1d": (((2, 1, 0), "width, in, out", "array.transpose(2, 1, 0)"),),
+    "dense": (((1, 0), "in, out", "array.T"),),
     "embedding": (((1, 0), "width, words", "array.T"),),
-    "lstm_w_ih": (((1, 0), "in, gates, as TensorFlow and JAX keep it", "array.T"),),
-    "lstm_w_hh": (((1, 0), "in, gates, as TensorFlow and JAX keep it", "array.T"),),
+    "lstm_w_ih": (((1, 0), "in, gates", "array.T"),),
+    "lstm_w_hh": (((1, 0), "in, gates", "array.T"),),
 }
 
 
@@ -94,30 +96,37 @@ def _folder(given: GivenWeights, case: Case, network: Network, workload: Path) -
 
 
 def _check_format(given: GivenWeights) -> None:
-    """Check by its first bytes that a file can be what it is named as."""
-    found, asked = file_formats.recognised(given.path), given.framework
-    if found in (file_formats.EMPTY, file_formats.TEXT):
-        raise UserError(f"{given.name} is {found} and holds no weights.")
-    owner = file_formats.FRAMEWORKS.get(found, "")
-    expected = {".npz": file_formats.NUMPY, ".safetensors": file_formats.SAFETENSORS}
-    if not asked and found != expected[given.path.suffix.lower()]:
-        what = f"is {found}, not" if found else "is damaged or truncated, or not"
-        advice = (
-            f"name its framework: --weights {owner}:{given.name}" if owner else f"{AS_ARRAYS[0].lower()}{AS_ARRAYS[1:]}"
-        )
-        raise UserError(f"{given.name} {what} {expected[given.path.suffix.lower()]}; {advice}.")
-    if asked and (frameworks.framework(asked).user_folder or frameworks.framework(asked).scripted):
-        return  # its format is its own
-    if asked and found in expected.values():
-        ending = next(each for each, of in expected.items() if of == found)
+    """Check by its first and last bytes that a file can be what it is named as."""
+    found = file_formats.recognised(given.path)
+    if found.is_weightless:
+        raise UserError(f"{given.name} is {found.title} and holds no weights.")
+    if not given.framework:
+        _check_arrays(given, found)
+        return
+    asked = frameworks.framework(given.framework)
+    if asked.user_folder or asked.scripted:  # its format is its own
+        return
+    if ending := next((each for each, title in ARRAY_FORMATS.items() if title == found.title), ""):
         raise UserError(
-            f"{given.name} is {found}; give it the ending {ending}, so that it is read without a framework."
+            f"{given.name} is {found.title}; give it the ending {ending}, so that it is read without a framework."
         )
-    if asked and owner and owner != asked:
-        titles = [frameworks.framework(each).title for each in (owner, asked)]
-        raise UserError(
-            f"{given.name} is {found}, and not of {titles[1]}; name {titles[0]}: --weights {owner}:{given.name}."
-        )
+    if found.framework not in ("", asked.name):
+        raise UserError(f"{given.name} is {found.title}, not of {asked.title}; {_named(given, found.framework)}.")
+
+
+def _check_arrays(given: GivenWeights, found: Format) -> None:
+    expected = ARRAY_FORMATS[given.path.suffix.lower()]
+    if found.title == expected:
+        return
+    what = f"is {found.title}, not" if found.title else "is damaged or truncated, or not"
+    advice = _named(given, found.framework) if found.framework else "write it again, or copy it again"
+    raise UserError(f"{given.name} {what} {expected}; {advice}.")
+
+
+def _named(given: GivenWeights, framework: str) -> str:
+    """Return the advice to give a file an ending by which its framework reads it, or to save arrays, where it reads none such."""
+    ending = next(iter(frameworks.framework(framework).checkpoints), "")
+    return f"rename it to {given.path.stem}{ending}" if ending else f"{AS_ARRAYS[0].lower()}{AS_ARRAYS[1:]}"
 
 
 def _check_implemented(given: GivenWeights, workload: str, folder: Path) -> None:
@@ -149,5 +158,5 @@ def _layout(kind: str, needed: tuple[int, ...], held: tuple[int, ...]) -> str:
     """Return the likely reason for another shape: the layout of another framework; empty if it is none."""
     for axes, words, undone in LAYOUTS.get(kind, ()):
         if len(needed) == len(axes) and held == tuple(needed[axis] for axis in axes):
-            return f"it lies as {words}; save {undone}"
+            return f"it lies as ({words}), as in some frameworks; save {undone}"
     return ""
