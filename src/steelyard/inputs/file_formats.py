@@ -14,10 +14,14 @@ HEAD_BYTES, TAIL_BYTES = 512, 8
 
 @dataclass(frozen=True)
 class Format:
-    """What a file is, in words, and the framework whose file it is; both empty where its bytes do not tell."""
+    """What a file is, in words, and the framework whose file it is; both empty where its bytes do not tell.
+
+    is_read: whether that framework's adapter reads such files.
+    """
 
     title: str = ""
     framework: str = ""
+    is_read: bool = False
 
     @property
     def is_weightless(self) -> bool:
@@ -34,9 +38,9 @@ def recognised(path: Path) -> Format:
         tail = file.read()
     text = head.decode("latin-1") + tail.decode("latin-1")
     for name, known in frameworks.listed().items():
-        for title, sign in known.file_signs.items():
+        for title, sign in {**known.file_signs, **known.unread_signs}.items():
             if re.search(sign, text):
-                return Format(title, name)
+                return Format(title, name, is_read=title in known.file_signs)
     if not head:
         return Format(EMPTY)
     if head.startswith(b"PK"):

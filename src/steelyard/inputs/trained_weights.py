@@ -111,7 +111,7 @@ def _check_format(given: GivenWeights) -> None:
             f"{given.name} is {found.title}; give it the ending {ending}, so that it is read without a framework."
         )
     if found.framework not in ("", asked.name):
-        raise UserError(f"{given.name} is {found.title}, not of {asked.title}; {_named(given, found.framework)}.")
+        raise UserError(f"{given.name} is {found.title}, not of {asked.title}; {_named(given, found)}.")
 
 
 def _check_arrays(given: GivenWeights, found: Format) -> None:
@@ -119,14 +119,18 @@ def _check_arrays(given: GivenWeights, found: Format) -> None:
     if found.title == expected:
         return
     what = f"is {found.title}, not" if found.title else "is damaged or truncated, or not"
-    advice = _named(given, found.framework) if found.framework else "write it again, or copy it again"
+    advice = _named(given, found) if found.framework else "write it again, or copy it again"
     raise UserError(f"{given.name} {what} {expected}; {advice}.")
 
 
-def _named(given: GivenWeights, framework: str) -> str:
-    """Return the advice to give a file an ending by which its framework reads it, or to save arrays, where it reads none such."""
-    ending = next(iter(frameworks.framework(framework).checkpoints), "")
-    return f"rename it to {given.path.stem}{ending}" if ending else f"{AS_ARRAYS[0].lower()}{AS_ARRAYS[1:]}"
+def _named(given: GivenWeights, found: Format) -> str:
+    """Return the advice to give a file an ending by which its framework reads it, or to save arrays, where none is read."""
+    ending = next(iter(frameworks.framework(found.framework).checkpoints), "")
+    return (
+        f"rename it to {given.path.stem}{ending}"
+        if found.is_read and ending
+        else f"{AS_ARRAYS[0].lower()}{AS_ARRAYS[1:]}"
+    )
 
 
 def _check_implemented(given: GivenWeights, workload: str, folder: Path) -> None:

@@ -119,14 +119,14 @@ def opened(path: Path) -> Npz | SafeTensors:
 
 def as_float32(name: str, values: Array, source: str) -> Array:
     """Return values as float32. UserError: one is not finite, or float32 cannot hold it. `source`: the name of the file."""
-    found = values.astype(np.float32)
-    if not np.isfinite(found).all() and np.isfinite(values).all():
-        raise UserError(f"{source}: '{name}' has values that are too large for float32.")
     if not np.isfinite(values).all():
         count = values.size - int(np.isfinite(values).sum())
-        raise UserError(
-            f"{source}: '{name}' has {count:,} values that are not finite (NaN or infinite); the training failed."
-        )
+        what = "a value that is" if count == 1 else f"{count:,} values that are"
+        raise UserError(f"{source}: '{name}' has {what} not finite (NaN or infinite); the training has failed.")
+    with np.errstate(over="ignore"):
+        found = values.astype(np.float32)
+    if not np.isfinite(found).all():
+        raise UserError(f"{source}: '{name}' has values that are too large for float32.")
     if values.dtype.itemsize > found.dtype.itemsize and not np.array_equal(found, values):
         raise UserError(
             f"{source}: '{name}' is {values.dtype.name} with values that float32 cannot hold; round them before saving, "
