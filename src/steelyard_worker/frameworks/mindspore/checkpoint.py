@@ -49,7 +49,7 @@ def _named_as_in(
 ) -> dict[str, Parameter]:
     """Return the cell's parameters by the names that a file has: those of MindSpore, of the cells, or canonical ones.
 
-    MindSpore leaves out the names of lists of cells, so that parameters may share a name. A file has one tensor for them then.
+    `insert_child_to_cell` leaves the names of parameters as they are, so several may share one. A file has one tensor for them.
     """
     parameters = list(cell.get_parameters())
     by_name = {parameter.name: parameter for parameter in parameters}
