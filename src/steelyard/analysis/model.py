@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from steelyard.results.trials import Evaluation, Trial
     from steelyard.statistics.decision import Ranking
     from steelyard.statistics.steadiness import SeriesLabel
+    from steelyard.wording.prices import Price
     from steelyard_worker.case import Case
 
 
@@ -199,7 +200,7 @@ class Comparison:
     usually empty. `further`: how to run more rounds. `peak_flops` (FLOP/s) and `bandwidth` (bytes/s) are the
     measured limits of this machine, None where they are not known; `cache_bytes`: size of its last-level caches, 0 where it is
     not known. `replaced`: {size: value in the preset} of the sizes that were changed. `initial_weights`: the file that they come
-    from, in words; empty where they were drawn.
+    from, in words; empty where they were drawn. `price`: what costs are computed with; None where none was given.
     """
 
     group: str
@@ -229,6 +230,7 @@ class Comparison:
     threads: int = 0
     replaced: dict[str, Any] = field(default_factory=dict)
     initial_weights: str = ""
+    price: Price | None = None
 
 
 @dataclass(frozen=True)
@@ -237,7 +239,7 @@ class View:
 
     `missing`: the skipped cases of groups in which nothing could be measured. `published`: the entries of documents that the
     study is compared with. `searched`: the settings that were tried before the rounds. `repeated`: attempts at rounds that do
-    not count only because workers stood still.
+    not count only because workers stood still. `price`: what costs are computed with; it is given by who looks, and in no record.
     """
 
     name: str
@@ -251,6 +253,7 @@ class View:
     published: tuple[Table, ...] = ()
     searched: Searched | None = None
     repeated: tuple[Repeated, ...] = ()
+    price: Price | None = None
 
     @property
     def task(self) -> str:
@@ -263,7 +266,7 @@ class Source:
     """The sources of a view, all read from the run folder.
 
     `certificates`: by case id. `beside`: what was recorded outside of the rounds, by case id; read once for all quantities.
-    `repeated`: attempts at rounds that do not count only because workers stood still.
+    `repeated`: attempts at rounds that do not count only because workers stood still. `price`: what costs are computed with.
     """
 
     name: str
@@ -276,6 +279,7 @@ class Source:
     folder: Path
     beside: Mapping[str, SideRecords]
     repeated: tuple[Repeated, ...] = ()
+    price: Price | None = None
 
 
 def location_of(quantity: Quantity, trials: tuple[Trial, ...], name: str) -> Location | None:
