@@ -122,6 +122,7 @@ class Case:
     threads are those of each.
     loader_workers: processes of the framework's own data loader.
     memory_limit: bytes of resident memory that a measuring process may use, each of several; 0: no limit.
+    weights: digest of the file that holds the initial weights; empty: they are drawn by the seed.
     inputs: hash of initial weights, prepared data, order of batches and synthetic batch; empty until these are prepared.
     """
 
@@ -139,12 +140,16 @@ class Case:
     seed: int = 0
     loader_workers: int = 0
     memory_limit: int = 0
+    weights: str = ""
     inputs: str = ""
 
     @cached_property
     def id(self) -> str:
         """Digest of every field: equal for equal cases, in every run and on every machine."""
-        text = json.dumps(asdict(self), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+        values = asdict(self)
+        if not self.weights:  # so that a case without a file of weights has the id that it had before there were any
+            del values["weights"]
+        text = json.dumps(values, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
         return hashlib.sha256(text.encode()).hexdigest()[:ID_LENGTH]
 
     @property

@@ -28,6 +28,7 @@ CHANGES = {
     "seed": 5,
     "loader_workers": 1,
     "memory_limit": 10**9,
+    "weights": "0123",
     "inputs": "0011",
 }
 

@@ -41,8 +41,9 @@ ONE_PROCESS = "No verdict: only one process of each contender was measured."
 
 
 def describe(comparison: Comparison) -> str:
-    """Return a few sentences on sizes, data, a changing learning rate, and the earlier run whose rounds are used again."""
+    """Return a few sentences on sizes, data, given weights, a changing learning rate, and the run whose rounds are used again."""
     origin = f" Data: {comparison.origin.rstrip('.')}." if comparison.origin else ""
+    weights = f" Initial weights: {comparison.initial_weights}." if comparison.initial_weights else ""
     rules = {contender.case.optimizer for contender in comparison.contenders}
     changing = {
         f" Learning rate: {rule.learning_rate:g}, {rule.schedule.summary}." for rule in rules if rule.schedule.changes
@@ -61,7 +62,7 @@ def describe(comparison: Comparison) -> str:
         if searched
         else f"batch {comparison.batch}{instead}{',' if within else ''}{within}."
     )
-    return sizes + origin + "".join(sorted(changing)) + earlier
+    return sizes + origin + weights + "".join(sorted(changing)) + earlier
 
 
 def _replaced(comparison: Comparison) -> str:

@@ -71,6 +71,9 @@ class Framework:
     `strategies`: how it spreads a training over devices or processes; `without`: why it cannot in a way of some kind.
     `certificate_copies`: how many copies of all tensors a process of a training's certificate holds at once, beside activations:
     those that it trains with, those of every step until they are saved, and those that it compares with another run's.
+    `checkpoints`: ending of a file of weights that its adapter reads -> how it is written; `unread_checkpoints`: ending of one
+    that is not read -> why. `file_signs`: what a file of the framework is called -> a regular expression for its first 512 bytes
+    and its last 8, as Latin-1; `unread_signs`: the same of files that are not read.
     `profile_variables`: those of a process that is profiled. `untimed_variables`: those of one in which nothing is timed, beside
     which others run. `maintained_source`: the page that says whether it is maintained.
     """
@@ -98,6 +101,10 @@ class Framework:
     profile_variables: dict[str, str] = field(default_factory=dict)
     untimed_variables: dict[str, str] = field(default_factory=dict)
     compiled_code: dict[str, str] = field(default_factory=dict)
+    checkpoints: dict[str, str] = field(default_factory=dict)
+    unread_checkpoints: dict[str, str] = field(default_factory=dict)
+    file_signs: dict[str, str] = field(default_factory=dict)
+    unread_signs: dict[str, str] = field(default_factory=dict)
     certificate_copies: int = field(default=CERTIFICATE_COPIES, metadata={"range": Range(1)})
     strategies: dict[str, Spread] = field(default_factory=dict)
     without: dict[str, Without] = field(default_factory=dict)
@@ -314,6 +321,9 @@ def _read(folder: Path) -> Framework:
         )
     for name, table in found.optimizers.items():
         _check_optimizer(path, name, table)
+    for key in ("file_signs", "unread_signs"):
+        for name, sign in getattr(found, key).items():
+            _check_sign(path, key, name, sign)
     exporters = {
         mode: settings_files.build(path, table, f"exporters.{mode}", Exporter)
         for mode, table in found.exporters.items()
@@ -325,6 +335,13 @@ def _read(folder: Path) -> Framework:
     spreads = strategies.read_spreads(path, found.strategies, found.modes)
     without = strategies.read_without(path, found.without)
     return replace(found, knobs=knobs, exporters=exporters, strategies=spreads, without=without)
+
+
+def _check_sign(path: Path, key: str, name: str, sign: str) -> None:
+    try:
+        re.compile(sign)
+    except re.error as error:
+        raise settings_files.wrong(path, name, key, f"'{sign}' is no regular expression ({error}).") from None
 
 
 def _check_optimizer(path: Path, name: str, table: Any) -> None:

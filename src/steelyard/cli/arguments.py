@@ -145,6 +145,13 @@ SELECTION = [
     _value(
         "--data", "DIR", "folder with data sets in their official layouts; see steelyard list data", type=values.folder
     ),
+    _value(
+        "--weights",
+        "[FRAMEWORK:]FILE",
+        "a file of trained weights to begin with: .npz or .safetensors by the names of network.py, or a checkpoint of a "
+        "framework (.pt, .pth, .bin, .index, .ckpt, .params; default: weights are drawn by the seed)",
+        type=values.weights,
+    ),
     *FOLDERS,
     _value(
         "--train-limit",

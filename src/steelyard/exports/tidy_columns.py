@@ -75,6 +75,7 @@ COLUMNS = {
     "case.seed": Column(WHOLE, "seed of weights, data order and round order"),
     "case.loader_workers": Column(WHOLE, "processes of the framework's own data loader"),
     "case.memory_limit": Column(WHOLE, "bytes of memory that each process may use; 0: no limit"),
+    "case.weights": Column(TEXT, "digest of the file of initial weights; empty: drawn by the seed"),
     "case.inputs": Column(TEXT, "hash of initial weights, data, order of batches and synthetic batch"),
     "case.id": Column(TEXT, "hash of all fields of the case"),
     "input": Column(

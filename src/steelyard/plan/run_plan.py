@@ -256,6 +256,18 @@ class RunPlan:
         """The seed of the order in which the cases of a round run."""
         return self.groups[0].cases[0].seed
 
+    @property
+    def initial_weights(self) -> str:
+        """The file of the initial weights: its name, who reads it, its digest; empty where they are drawn."""
+        digest = next((each.case.weights for each in self.variants if each.case.weights), "")
+        if not digest:
+            return ""
+        reader, _, path = self.options.weights.partition("/")  # the path is absolute; nodes of a cluster have none
+        framework = reader.rstrip(":")
+        title = self.frameworks[framework].title if framework in self.frameworks else framework
+        name = path.rpartition("/")[2] or "a file"
+        return f"{name}, {f'read by {title}, ' if title else ''}SHA-256 {digest}"
+
     def group(self, name: str) -> Group:
         """Return a group by name; KeyError if there is none."""
         return {group.name: group for group in self.groups}[name]

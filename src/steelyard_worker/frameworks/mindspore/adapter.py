@@ -93,6 +93,14 @@ class Adapter:
         """Write the network of a predictor, at the shapes of a batch, as an ONNX file."""
         return predictor.export(batch, path)
 
+    def checkpoint(
+        self, implementation: ModuleType, sizes: dict[str, Any], network: Network, path: Path
+    ) -> dict[str, Array]:
+        """Return the tensors of a checkpoint, canonical."""
+        from steelyard_worker.frameworks.mindspore import checkpoint
+
+        return checkpoint.read(implementation, sizes, network, path)
+
     def pipeline(self, trainer: Predictor, source: Source, workers: int) -> Iterator[Tensors]:
         """Yield batches from `GeneratorDataset`; workers are processes, 0 means its one thread in this process."""
         # An input of both network and loss is in two columns, whose names must differ.

@@ -239,6 +239,14 @@ class Adapter:
             recomputation=knobs["recomputation"] == "blocks",
         )
 
+    def checkpoint(
+        self, implementation: ModuleType, sizes: dict[str, Any], network: Network, path: Path
+    ) -> dict[str, Array]:
+        """Return the tensors of a checkpoint, canonical."""
+        from steelyard_worker.frameworks.tensorflow import checkpoint
+
+        return checkpoint.read(self._variables(), implementation, sizes, network, path)
+
     def pipeline(self, trainer: Predictor, source: Source, workers: int) -> Iterable[Any]:
         """Yield batches from `tf.data`, which decodes `workers` batches at a time (0: one) and chooses how many to prefetch."""
         from steelyard_worker.frameworks.tensorflow import feed

@@ -5,6 +5,7 @@ MODULES = (
     "update_rules",
     "restart",
     "layers",
+    "weight_files",
     "recurrence",
     "execution",
     "settings",

@@ -4,6 +4,7 @@ MODULES = (
     "update_rules",
     "restart",
     "layers",
+    "weight_files",
     "recurrence",
     "embedding",
     "settings",
