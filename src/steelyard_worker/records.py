@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import math
 import types
-from dataclasses import MISSING, asdict, fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, Union, get_args, get_origin, get_type_hints, is_typeddict
 
@@ -20,11 +20,31 @@ Count = Annotated[int, 0]
 Positive = Annotated[int, 1]
 # SQLite and NumPy hold no larger whole number.
 LARGEST = 2**63 - 1
+# Metadata of a field that older records do not have: it is left out where it has its default. So a record that does not use it,
+# and every hash of it, is what it was before there was such a field.
+LATER = {"later": True}
 
 
 def to_line(record: Any) -> str:
     """Return a dataclass as one line of JSON."""
-    return json.dumps(asdict(record))
+    return json.dumps(plain(record))
+
+
+def plain(record: Any) -> Any:
+    """Return a dataclass, and all inside it, as `asdict` does, but without the fields `LATER` that have their defaults."""
+    if is_dataclass(record) and not isinstance(record, type):
+        named = {field: getattr(record, field.name) for field in fields(record)}
+        return {field.name: plain(value) for field, value in named.items() if not _is_unused(field, value)}
+    if isinstance(record, dict):
+        return {key: plain(value) for key, value in record.items()}
+    if isinstance(record, (list, tuple)):
+        found = [plain(value) for value in record]
+        return found if isinstance(record, list) else tuple(found)
+    return record
+
+
+def _is_unused(field: Any, value: Any) -> bool:
+    return bool(field.metadata.get("later")) and value == field.default
 
 
 def read_text(path: Path, errors: str = "strict") -> str:

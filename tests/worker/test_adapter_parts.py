@@ -47,7 +47,7 @@ def test_scalars_of_a_step_are_the_corrections_and_the_rate_of_the_epsilon_hat_f
 
 def test_only_listed_tensors_decay() -> None:
     spec = Optimizer("sgd", 0.1, weight_decay=0.01, decay=("head.weight",))
-    assert [update_scalars.decay_of(spec, name) for name in SHAPES] == [0.01, 0.0]
+    assert [spec.decay_of(name) for name in SHAPES] == [0.01, 0.0]
 
 
 def test_adjusted_constants_cancel_the_rounding_of_a_kernel_in_float32() -> None:

@@ -61,7 +61,12 @@ def words(rule: Optimizer) -> list[str]:
 
     The name of an inference's optimizer is "none".
     """
-    parts = {"momentum": rule.momentum, "decay": rule.weight_decay and rule.decay, "clip": rule.clip}
+    parts = {
+        "momentum": rule.momentum,
+        "decay": rule.weight_decay and rule.decay,
+        "clip": rule.clip,
+        "groups": rule.groups,
+    }
     return [rule.name, rule.implementation, *(name for name, value in parts.items() if value)]
 
 

@@ -89,10 +89,10 @@ class Workload:
         return named(self.presets, name, f"Workload {self.name} has no preset '{name}'.")
 
     def optimizer(self, preset: Preset, name: str | None = None) -> Optimizer:
-        """Return the update rule of a preset, or another by name; in `decay`, kinds are replaced by names of tensors."""
+        """Return the update rule of a preset, or another by name; kinds and patterns are replaced by names of tensors."""
         chosen = name or preset.optimizer
         rule = named(self.optimizers, chosen, f"Workload {self.name} has no optimizer '{chosen}'.")
-        if rule.decay:
+        if rule.decay or rule.groups:
             rule = update_rules.of_tensors(rule, self.network(preset), f"{self.name}:{preset.name}")
         if chosen != preset.optimizer:
             return rule

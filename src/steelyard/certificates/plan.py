@@ -23,7 +23,7 @@ from steelyard.certificates.method import (
 )
 from steelyard.certificates.rule_plan import RulePlan
 from steelyard.certificates.sources import digest, implementation_hash, implementation_of, specification_hash
-from steelyard_worker import tensors
+from steelyard_worker import records, tensors
 from steelyard_worker.case import INFERENCE, Optimizer, Settings
 from steelyard_worker.job_kinds import CERTIFY
 from steelyard_worker.network import Network
@@ -173,8 +173,8 @@ def plan_certification(candidate: Candidate, references: Sequence[Installation],
         reference_key,
         asdict(limits),
         implementation_hash(job),
-        asdict(job.case.settings),
-        asdict(job.case.optimizer),
+        records.plain(job.case.settings),
+        records.plain(job.case.optimizer),
         candidate.installation.version,
         dict(candidate.installation.packages),
         candidate.installation.contents,

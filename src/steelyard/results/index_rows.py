@@ -140,7 +140,7 @@ def _row(run: str, trial: Trial) -> dict[str, Any]:
         "preset": case.preset,
         "mode": case.settings.mode,
         "worker_hash": job.worker_hash,
-        "job": json.dumps(asdict(job)),
+        "job": json.dumps(records.plain(job)),
         "to_first_step_ns": trial.first_step_since_spawn_ns,
         "evaluation": json.dumps(asdict(trial.evaluation)) if trial.evaluation else None,
         "error_kind": kind,

@@ -274,6 +274,7 @@ class Trainer(Predictor):
     def _update(self, name: str, gradient: Array) -> None:
         rule, (first, second) = self._optimizer, self._moments[name]
         rate = rule.learning_rate if self._rates is None else update_scalars.rate_at(self._rates, self._updates - 1)
+        rate *= rule.rate_of(name)
         if rule.name == "sgd":
             first[...] = rule.momentum * first + gradient
             self._parameters[name] -= rate * first

@@ -159,6 +159,6 @@ def rule_of_store(
     made = optimizers.native(spec, named, rates, lazy)
     if spec.name != "adamw":
         return made
-    keys = frozenset(first + key for key, name in enumerate(named) if name in spec.decay)
+    decays = {first + key: spec.rate_of(name) * spec.decay_of(name) for key, name in enumerate(named)}
     rate = spec.learning_rate if rates is None else served.Rates(rates, 1.0)
-    return served.DecayedAdam(keys, spec.weight_decay, rate, **optimizers.adam_constants(spec, rates, lazy))
+    return served.DecayedAdam(decays, rate, **optimizers.adam_constants(spec, rates, lazy))
