@@ -65,6 +65,16 @@ def test_groups_of_tensors_are_certified_in_every_framework(implementation: str,
     assert {each["rule_steps"] for each in found.values()} == {200}
 
 
+@pytest.mark.decided(by=lambda: decided("parts"))
+def test_batches_in_parts_are_certified_in_every_framework(tmp_path: Path) -> None:
+    every = list(frameworks.contenders())
+    scaffold.write("mine", tmp_path / "own", every)
+    found = certify(tmp_path / "runs", tmp_path / "own", "-w", "mine:tiny", "--accumulate", "4")
+    assert len(found) == len(every) > 1
+    assert [each["sentence"] for each in found.values() if not each["passed"]] == []
+    assert {each["settings"]["knobs"]["accumulate"] for each in found.values()} == {4}
+
+
 @pytest.mark.decided(by=lambda: decided("example", "pytorch", "jax"))
 def test_the_example_is_certified(tmp_path: Path) -> None:
     found = certify(tmp_path / "runs", EXAMPLES, "-w", "vit:tiny", "-f", "pytorch", "-f", "jax")

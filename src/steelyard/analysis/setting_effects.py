@@ -47,7 +47,7 @@ class Effect:
     @property
     def usual_value(self) -> str:
         """The usual value."""
-        return str(self.usual.case.settings.knobs[self.setting])
+        return str(_value(self.setting, self.usual))
 
     @property
     def where(self) -> str:
@@ -81,9 +81,10 @@ def _only_difference(contender: Contender, usual: Contender) -> str:
     different = differences(contender.case, usual.case)
     if len(different) != 1:
         return ""
-    ((name, (_, value)),) = different.items()
+    (name,) = different
     knob = name.removeprefix("settings.knobs.")
-    return knob if knob != name and usual.facts.knobs.get(knob) == value else ""
+    defaults = usual.facts.knobs
+    return knob if knob != name and knob in defaults and _value(knob, usual) == defaults[knob] else ""
 
 
 def _effect(comparison: Comparison, contender: Contender, usual: Contender, setting: str) -> Effect:
@@ -101,7 +102,12 @@ def _effect(comparison: Comparison, contender: Contender, usual: Contender, sett
 
 
 def _named(setting: str, contender: Contender) -> str:
-    return f"{setting} {contender.case.settings.knobs[setting]}"
+    return f"{setting} {_value(setting, contender)}"
+
+
+def _value(setting: str, contender: Contender) -> Any:
+    """Return the value of a knob; one that the case leaves out has its default."""
+    return contender.case.settings.knobs.get(setting, contender.facts.knobs.get(setting))
 
 
 def in_short(comparison: Comparison) -> list[str]:

@@ -13,7 +13,7 @@ from steelyard.certificates import rule_inputs, tensor_groups
 from steelyard.certificates.method import VERSION
 from steelyard.certificates.sources import digest, implementation_hash
 from steelyard.inputs import rates
-from steelyard_worker import network, records, rules, tensors
+from steelyard_worker import accumulation, network, records, rules, tensors
 from steelyard_worker.case import Case, Optimizer, Settings
 from steelyard_worker.job_kinds import RULE
 from steelyard_worker.network import Network, Parameter
@@ -119,7 +119,8 @@ def _for_tensors(rule: Optimizer, described: Network, own: Sequence[Parameter]) 
 
 
 def _settings(framework: str, settings: Settings, kinds: set[str]) -> Settings:
-    """Return the settings; a knob about tensors that the network does not have is at its default."""
+    """Return the settings for a batch that is not divided; a knob about tensors that the network lacks is at its default."""
     knobs = frameworks.framework(framework).knobs
+    settings = replace(settings, knobs={n: v for n, v in settings.knobs.items() if n != accumulation.KNOB})
     idle = {name for name, knob in knobs.items() if knob.matters_for and not knob.matters(kinds)}
     return replace(settings, knobs={n: knobs[n].default if n in idle else v for n, v in settings.knobs.items()})

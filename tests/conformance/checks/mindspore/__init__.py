@@ -10,5 +10,6 @@ MODULES = (
     "settings",
     "dropout",
     "recomputation",
+    "accumulation",
     "ranks",
 )

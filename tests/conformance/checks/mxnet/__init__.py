@@ -10,4 +10,5 @@ MODULES = (
     "settings",
     "dropout",
     "recomputation",
+    "accumulation",
 )

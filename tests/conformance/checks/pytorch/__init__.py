@@ -11,4 +11,5 @@ MODULES = (
     "dropout",
     "strategies",
     "recomputation",
+    "accumulation",
 )

@@ -13,4 +13,5 @@ MODULES = (
     "mistakes",
     "graph_passes",
     "recomputation",
+    "accumulation",
 )
