@@ -9,7 +9,7 @@ PARALLEL = $(BIN)/pytest --numprocesses logical --maxprocesses 8 --dist loadfile
 # them would compile all its modules again: half a second of computing.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run test test-all record golden fast times check docs tables picture mutants bench clean
+.PHONY: run test test-all record golden fast times check docs tables picture reading-pictures mutants bench clean
 
 run: .venv/.ready
 	@$(BIN)/steelyard run
@@ -62,6 +62,10 @@ tables: .venv/.ready
 RUN ?= latest
 picture: .venv/.ready
 	@$(BIN)/python tools/picture.py $(RUN)
+
+# The pictures of docs/reading-a-page.md, of two runs of the golden set. Needs Chromium or Chrome. Nothing is measured.
+reading-pictures: .venv/.ready
+	@$(BIN)/python tools/reading_pictures.py
 
 # Which small changes of the code does no test notice? More than an hour for all rooms; see tests/mutation/README.md.
 mutants: .venv/.mutants

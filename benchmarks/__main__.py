@@ -45,7 +45,7 @@ def main(names: list[str]) -> int:
         console.print(f"[dim]{name} ...[/]", end=" ")
         try:
             rows = importlib.import_module(f"benchmarks.{name}").measure()
-        except Exception:  # the others take hours, and their values are worth having
+        except Exception:  # the others take hours, so their values must not be lost
             console.print_exception()
             missed += 1
             continue

@@ -106,7 +106,7 @@ def luck_of_the_best(tries: int = 20, scatter: float = 0.05) -> float:
 
 
 def less_memory_for(more_time: float) -> float:
-    """Return how much less memory makes good so much more time, where time weighs twice as much."""
+    """Return the reduction of memory that outweighs this increase of time, where time has twice the weight."""
     return 1 - 1 / (1 + more_time) ** 2
 
 

@@ -1,8 +1,7 @@
 """Whether the figures in README and docs are those that the code gives now.
 
-A cheap claim is computed, as the whole sentence. A dear one names the command that computes it, which takes minutes or hours;
-here it is only checked that the sentence still stands there and that there is such a command. `python -m benchmarks claims`
-prints each.
+A cheap claim is computed, as the whole sentence. An expensive one (`Dear`) names the command that computes it, which takes
+minutes or hours; here only the presence of the sentence and of the command is checked. `python -m benchmarks claims` prints each.
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ def measure() -> list[Row]:
 
 
 def agrees(claim: Cheap | Dear, text: str) -> bool:
-    """Return whether a text has the sentence of a claim; for a dear one, there must be its command as well."""
+    """Return whether a text has the sentence of a claim; an expensive one also needs its command."""
     if isinstance(claim, Cheap):
         return claim.sentence() in text
     return claim.sentence in text and exists(claim.command)

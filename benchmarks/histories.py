@@ -80,7 +80,7 @@ def _pair(root: Path, number: int) -> tuple[float, float]:
     ]
     seconds = {}
     for target, work in works if number % 2 else works[::-1]:
-        os.sync()  # what was written before is not to be written now
+        os.sync()  # earlier writes must not take part in this measurement
         start = time.perf_counter()
         work(target)
         seconds[target.name] = time.perf_counter() - start

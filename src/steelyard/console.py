@@ -1,4 +1,4 @@
-"""Progress output of a run: what receives the events, here with one line per event."""
+"""Progress output of a run: the receiver of its events, here with one line for each."""
 
 import sys
 import time
@@ -68,7 +68,7 @@ class Screen:
         self.say(f"   round {number}: {variant.group}, {variant.title}{f', on {node}' if node else ''}")
 
     def turn(self, variant: Variant) -> None:
-        """Show that a process goes on which has waited for its turn. There are too many turns for lines."""
+        """Show that a process continues that has waited for its turn. There are too many turns for lines."""
 
     def event(self, event: dict[str, Any]) -> None:
         """Show an event of the running process. There are too many for lines."""
@@ -79,9 +79,9 @@ class Screen:
             self.say(f"   failed ({trial.error[0]}): {trial.error[1]}")
 
     def ranking(self, group: str, ranking: Ranking, titles: dict[str, str]) -> None:
-        """Show the state of a comparison after a round; nothing is known of one of which every process failed.
+        """Show the state of a comparison after a round, unless every process failed.
 
-        One round gives no verdict, so of a comparison that has only one it is not said what is not known yet.
+        After the only round of a comparison, open verdicts are not mentioned, because one round gives none.
         """
         from steelyard.statistics.sentences import ranking_sentence
 

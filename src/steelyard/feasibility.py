@@ -21,7 +21,7 @@ from steelyard.statistics.claims import WEAK_SCALING
 
 # A size of a study is chosen without being asked for only if it takes no longer than this.
 LONGEST_S = 3600.0
-# What documents are held against and no report ranks.
+# Quantities that documents are compared with and that no report ranks.
 OTHER_QUANTITIES = (*scores.QUANTITIES, WEAK_SCALING, quantities.NODES)
 
 

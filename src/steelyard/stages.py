@@ -108,7 +108,7 @@ def explain(
     fresh: bool = False,
     limit_s: float = math.inf,
 ) -> None:
-    """Take the profiles of variants of a finished run that are missing of so many processes; with `fresh` all of them.
+    """Profile variants of a finished run until each has this many profiles; with `fresh`, take all of them anew.
 
     `limit_s`: as of `run`.
     """

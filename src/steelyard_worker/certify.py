@@ -297,7 +297,7 @@ def certified_batches(job: Job, count: int) -> Iterator[batches.Batch]:
 
 
 def _varied(batch: batches.Batch, part: str, change: Any, distinct: int) -> batches.Batch:
-    """Return a batch with noise; with `distinct`, its first so many samples fill it, and copies have the same noise."""
+    """Return a batch with noise; with `distinct`, only that many first samples fill it, and copies have the same noise."""
     found = {}
     for name, array in batch.items():
         few = array[:distinct] if distinct else array

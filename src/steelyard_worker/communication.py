@@ -1,8 +1,8 @@
 """What ranks exchange, measured by itself: the framework's own all-reduce of a buffer as large as the gradients.
 
 Of an asynchronous strategy, how stale the gradients are. Either is a job of its own, with the ranks, cores and launcher of the
-measured processes, so nothing of it is in those. Blocks of all-reduces are timed like blocks of steps: all ranks begin together,
-and a block ends with the last of them.
+measured processes, so it does not affect those processes. Blocks of all-reduces are timed like blocks of steps: all ranks begin
+together, and a block ends with the last of them.
 """
 
 from __future__ import annotations
@@ -145,12 +145,12 @@ def _calls_within(wanted_s: float, seconds: float) -> int:
 
 
 def buffer(scalars: int, rank: int) -> Array:
-    """Return what a rank brings, float32 (scalars,): small whole numbers, of which sums are exact."""
+    """Return the contribution of a rank, float32 (scalars,): small whole numbers, whose sums are exact."""
     return np.resize(np.arange(VALUES, dtype=np.float32) + rank, scalars)
 
 
 def check(reduce: AllReduce, scalars: int, ranks: int) -> None:
-    """Compare the result with that of what all ranks brought; Refusal: it is another."""
+    """Compare the result with the sum or mean of all ranks' contributions; Refusal: they differ."""
     found = np.asarray(reduce.result(), np.float32).reshape(-1)
     total = ranks * np.arange(VALUES, dtype=np.float32) + ranks * (ranks - 1) / 2
     expected = np.resize(total / ranks if reduce.mean else total, PIECE)

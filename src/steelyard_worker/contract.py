@@ -1,6 +1,6 @@
 """Checks that every adapter must pass, whatever it drives: each writes one event with its result.
 
-The checks look at effects, not at what the adapter reports of itself. `steelyard doctor --adapter NAME` runs them.
+The checks examine effects, not what the adapter reports about itself. `steelyard doctor --adapter NAME` runs them.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ UNKNOWN_RULE = "no-such-rule"
 
 
 class Failed(Exception):
-    """A check found something; the message is one sentence."""
+    """A check failed; the message is one sentence."""
 
 
 @dataclass
 class Subject:
-    """What the checks work on. `build` makes a new trainer with the initial weights, `predict` a predictor."""
+    """The subject of the checks. `build` makes a new trainer with the initial weights, `predict` a predictor."""
 
     job: Job
     network: Network
@@ -320,7 +320,7 @@ def a_restart_is_a_new_beginning(subject: Subject) -> None:
 def _same_change(subject: Subject, found: Mapping[str, Array], expected: Mapping[str, Array], exact: bool) -> None:
     """Compare what steps have made of all trainable tensors together, and of all others.
 
-    Together, because rounding alone may decide where a tensor goes that has hardly a gradient.
+    Together, because rounding alone may decide the change of a tensor whose gradient almost vanishes.
     """
     for trainable, what in ((True, "trainable tensors"), (False, "statistics")):
         names = [each.name for each in subject.network.parameters if each.trainable is trainable]

@@ -1,4 +1,4 @@
-"""How far the tensors of two runs of one computation are apart."""
+"""The distances between the tensors of two runs of one computation."""
 
 from __future__ import annotations
 

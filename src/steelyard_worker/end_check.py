@@ -40,7 +40,7 @@ COMPARED_BATCHES = 3
 
 @dataclass(frozen=True)
 class EndCheck:
-    """What was computed once more (see the event `end-check`), or why nothing was."""
+    """The results of the repeated computation (see the event `end-check`), or why there are none."""
 
     losses: list[float] = field(default_factory=list)
     changes: dict[str, list[float]] = field(default_factory=dict)

@@ -48,7 +48,7 @@ class WrongPredictions(ValueError):
 
 @contextmanager
 def _as_wrong(what: str) -> Iterator[None]:
-    """Tell errors of code that turns outputs into predictions from those of the framework, after which no time counts."""
+    """Distinguish errors of code that turns outputs into predictions from those of the framework, after which no time counts."""
     try:
         yield
     except Exception as error:

@@ -1,8 +1,8 @@
 """Files that a process has imported from outside of its environment, the worker and the workload's folder.
 
 The hash of everything in those three decides a certificate. What an implementation imports from elsewhere, such as a helper
-beside the workload's folder, is reported with its content. Files that it opens, or runs with `exec`, cannot be seen, and nor can
-what processes import that it starts.
+beside the workload's folder, is reported with its content. Files that it opens, or runs with `exec`, cannot be seen, nor can the
+imports of processes that it starts.
 """
 
 from __future__ import annotations

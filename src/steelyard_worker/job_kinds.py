@@ -7,17 +7,15 @@ from dataclasses import dataclass, replace
 
 @dataclass(frozen=True)
 class JobKind:
-    """What holds for the processes of one kind of job.
+    """The properties of the processes of one kind of job.
 
     in_rounds: their times are in verdicts. They are watched from outside, compared with their certificate at the end, indexed.
-    shown: the live view shows them, their time counts as that of processes, and a full disk ends the run.
-    limited: the memory limit of a case holds. The process compares its exact peak with it; the launcher looks now and then, so
-    that a process far above the limit does not make the machine swap.
-    timed: their ranks are on the hosts that a strategy names. For what is not timed, hosts make no difference.
-    ends_at_once: all results are in the folder when `done` is written. Profilers, exporters and graph dumps may still write at
-    the end of the process.
-    log_is_read: libraries list in the log what they compute, so it is never cut.
-    folder: of a run, with the records of such processes; empty: their records are not kept in the run.
+    shown: the live view shows them, their time counts as that of processes, and a full disk ends the run. limited: the memory
+    limit of a case holds. The process compares its exact peak with it; the launcher checks from time to time, so that a process
+    far above the limit does not make the machine swap. timed: their ranks are on the hosts that a strategy names. For what is not
+    timed, hosts make no difference. ends_at_once: all results are in the folder when `done` is written. Profilers, exporters and
+    graph dumps may still write at the end of the process. log_is_read: libraries list in the log what they compute, so it is
+    never shortened. folder: of a run, with the records of such processes; empty: their records are not kept in the run.
     """
 
     help: str
@@ -53,5 +51,5 @@ UNKNOWN = JobKind("unknown")
 
 
 def of(kind: str) -> JobKind:
-    """Return the line of a kind."""
+    """Return the table's entry for a kind."""
     return KINDS.get(kind, UNKNOWN)

@@ -23,7 +23,7 @@ NOT_SET = "not set"
 
 
 class KeptSettings:
-    """Compares the settings of this process with those at the time when this was made.
+    """Compares the settings of this process with those at the creation of this object.
 
     `workload`: whose implementation runs; empty: nothing is refused. An adapter without `arithmetic` has environment variables
     only.
@@ -36,7 +36,7 @@ class KeptSettings:
         self._variables = variables.precision(os.environ)
 
     def check(self, when: str) -> None:
-        """Refuse what has changed, and record once for each `when` that it was looked at."""
+        """Refuse changed settings, and record once for each `when` that they were checked."""
         found = arithmetic(self._adapter)
         changed = difference(self.arithmetic, found) or difference(
             self._variables, variables.precision(os.environ), "The environment variable "

@@ -22,7 +22,7 @@ from pathlib import Path
 
 Process = subprocess.Popen[bytes]
 POLL_S = 0.05
-# What the other ranks get to record why they cannot go on, after one has failed.
+# The time that the other ranks have to record why they cannot continue, after one has failed.
 GRACE_S = 5.0
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
 # The process number of a process's parent, in its variables.

@@ -1,4 +1,4 @@
-"""What a placed batch holds, whatever the framework: its arrays as NumPy has them, without knowing the framework's types."""
+"""The contents of a placed batch in any framework: its arrays as NumPy arrays, without the framework's types."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def arrays(batch: Any) -> list[Array] | None:
     """Return the arrays of a placed batch in host memory; None where one of its parts cannot be read as an array."""
     try:
         found = [_array(leaf) for leaf in leaves(batch)]
-    except Exception:  # types of frameworks that are no arrays raise what they like when they are read
+    except Exception:  # types of frameworks that are no arrays may raise any error when they are read
         return None
     return found if all(array.dtype != object for array in found) else None
 

@@ -57,7 +57,7 @@ def is_collecting() -> bool:
 @contextmanager
 def collected() -> Iterator[dict[str, Any]]:
     """Collect what `probe` is given, by name."""
-    global _found  # a collector passed through every layer would be in the way of whoever writes a network
+    global _found  # passing a collector through every layer would burden the author of a network
     found: dict[str, Any] = {}
     _found = found
     _of_several.clear()

@@ -75,7 +75,7 @@ def gathered(origin_ns: float, events: list[Event]) -> Operations:
 
 
 class Waiting:
-    """A feed that notes how long each batch was waited for."""
+    """A feed that records the waiting time for each batch."""
 
     def __init__(self, feed: Iterator[Any], clock: timing.Clock) -> None:
         self._feed, self._clock = feed, clock

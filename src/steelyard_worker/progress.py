@@ -23,7 +23,7 @@ def reported(build: Callable[..., Any], events: EventWriter) -> Callable[..., An
 
 
 class _Reporting:
-    """A trainer or predictor that has whatever its own one has."""
+    """A wrapper around a trainer or predictor, with all of its attributes."""
 
     def __init__(self, own: Any, events: EventWriter) -> None:
         self._own, self._events = own, events

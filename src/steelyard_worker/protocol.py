@@ -34,11 +34,11 @@ EVENTS = "events.jsonl"
 SAMPLES = "samples.i64"
 LOSSES = "losses.f32"
 LOG = "output.log"
-# The event in which the launcher writes down what it saw of a process, after the last event of the process itself.
+# The event with the launcher's observations of a process, after the last event of the process itself.
 WATCHED = "watched"
-# The event in which the orchestrator writes down, after the round, for how long others kept the process from computing.
+# The event in which the orchestrator records, after the round, for how long others kept the process from computing.
 WITHHELD = "withheld"
-# Where each thread of a process was when it was asked for it.
+# The position of every thread of a process in the code, when a signal asked for it.
 PLACE = "place.txt"
 # Folder of the record of another rank than the first, inside the trial's.
 RANK_FOLDER = "rank"
@@ -77,7 +77,7 @@ class Refusal(Exception):
         self.kind = kind
 
 
-# What an adapter reports as `deterministic` whose framework computes deterministically whatever is asked of it.
+# The value of `deterministic` that an adapter reports if its framework always computes deterministically.
 ALWAYS = "always"
 
 # Added to the message that a framework has no native implementation of an update rule.

@@ -59,7 +59,7 @@ class Spread:
 
     @property
     def does(self) -> StrategyKind:
-        """What holds for strategies of this kind."""
+        """The properties of strategies of this kind."""
         return strategy_kinds.of(self.kind)
 
     @property

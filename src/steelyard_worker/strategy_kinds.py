@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class StrategyKind:
-    """What holds for the strategies of one kind.
+    """The properties of the strategies of one kind.
 
     waits: in every step, every part waits for what the others have computed.
     connects: its parts, where they are processes, send each other tensors of the training.
@@ -81,5 +81,5 @@ UNKNOWN = StrategyKind("unknown", waits=False, connects=False)
 
 
 def of(kind: str) -> StrategyKind:
-    """Return the line of a kind."""
+    """Return the table's entry for a kind."""
     return KINDS.get(kind, UNKNOWN)

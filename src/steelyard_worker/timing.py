@@ -41,7 +41,7 @@ def clock_of(adapter: Adapter) -> Clock:
 
 
 class Steps(Protocol):
-    """What is timed: a trainer, or the passes of a predictor."""
+    """An object whose steps are timed: a trainer, or the passes of a predictor."""
 
     def step(self, batch: Any) -> Any:
         """Do one step; it may return before the work is done."""

@@ -58,7 +58,7 @@ def main(line: str) -> int:
         watched = _Watched()
         _run(job, events, own, watched)
         watched.end(job, events)
-        own.barrier()  # the others may still need what this rank has
+        own.barrier()  # the other ranks may still need data of this one
         events.write("done")
         events.close()
     except Exception as error:  # top level of the process: every failure is recorded as an event
@@ -80,8 +80,8 @@ def _withdraw(job: Job) -> None:
 def end(code: int, line: str) -> None:
     """End the process of a job, given as JSON, with the exit code of `main`.
 
-    A single process that has recorded everything ends at once. Frameworks need up to a second to take themselves apart, and the
-    next process must wait for it. Loader processes and ranks, which share memory and connections, may still write.
+    A single process that has recorded everything ends at once. Frameworks need up to a second to shut down, and the next process
+    must wait for it. Loader processes and ranks, which share memory and connections, may still write.
     """
     job = protocol.from_line(line) if code == 0 else None
     if job and job_kinds.of(job.kind).ends_at_once and job.spread is None and not job.case.loader_workers:
@@ -102,7 +102,7 @@ def _flush_libraries() -> None:
 def _die_with_parent() -> None:
     """Make the kernel kill this process if the orchestrator is killed, so that no worker is left running (prctl(2)).
 
-    The same holds for loader processes that it forks. One that is stopped, because it is not their turn, could not see by itself
+    The same holds for loader processes that it forks. A worker that is stopped until its turn comes could not notice by itself
     that its parent has ended.
     """
     if sys.platform != "linux":
@@ -300,7 +300,7 @@ def _rates(job: Job, adapter: Adapter, factor: float) -> tuple[Any]:
 
 
 class _Watched:
-    """What an implementation imports, and whether it replaces what measures and records."""
+    """Observes what an implementation imports, and whether it replaces functions that measure and record."""
 
     def __init__(self) -> None:
         self._environment: frozenset[str] = frozenset()

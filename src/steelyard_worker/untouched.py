@@ -1,8 +1,8 @@
 """Whether an implementation has replaced what measures, records and compares: clocks, the worker's own functions, NumPy's.
 
-A library that an implementation imports may replace such functions for its own purposes. This finds what is still replaced at
-the end. Who means to deceive can put everything back before, or change what no name shows: nothing that runs in one process
-with the implementation could rule that out.
+A library that an implementation imports may replace such functions for its own purposes. This finds what is still replaced at the
+end. An implementation that means to deceive can restore everything before the end, or change what no name shows: nothing that
+runs in one process with the implementation could rule that out.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ NUMPY = (
     "zeros",
 )
 OWN = "steelyard_worker"
-# What the worker itself gives other values.
+# Names to which the worker itself assigns other values.
 CHANGING = {f"{OWN}.probes._found"}
 
 Known = dict[str, tuple[Any, Any, str]]
 
 
 def known() -> Known:
-    """Return what must stay as it is, by its name: where it is, what it is, and the name there.
+    """Return the objects that must not be replaced, by name: the owner, the object, and its name there.
 
     Called when the framework is loaded and no implementation is.
     """

@@ -64,7 +64,7 @@ class Work:
 
     @property
     def build(self) -> Callable[..., Any]:
-        """What builds the network for the task of the job."""
+        """The function that builds the network for the task of the job."""
         return self.build_predictor if self.job.case.task == INFERENCE else self.build_trainer
 
     def initial(self) -> dict[str, Any]:

@@ -61,6 +61,25 @@ def test_retired_frameworks_are_chosen_only_if_asked_for(copied: Finished, cli: 
     assert "Only Fake is left" not in " ".join(cli("advise", "--any")[1].split())
 
 
+def test_a_price_ranks_by_cost_and_leaves_the_record_as_it_is(copied: Finished, cli: CommandLine) -> None:
+    record = (copied.folder / "run.json").read_bytes()
+    code, out, err = cli("advise", "--for", "cost", "--price", "1.20EUR/h")
+    assert code == 0, err
+    text = " ".join(out.split())
+    assert "cost (cost per million steps): Dummy (step_us 10000) and Fake are practically the same (within 2 %)" in text
+    assert "At 1.20 EUR per hour." in text
+    assert "practically the same (within 2 %): choose by something else." in text
+    code, out, _ = cli("report", "--price", "$1.2/h", "--json")
+    assert code == 0
+    assert json.loads(out)["price"]["text"] == "$1.2 per hour"
+    code, out, _ = cli("report", "--price", "1.2/h")
+    assert out.splitlines()[-1].endswith("/report-with-price.html")
+    assert (copied.folder / "run.json").read_bytes() == record
+    for name in ("report", "export"):
+        more = ("--format", "md") if name == "export" else ()
+        assert "A cost needs a price: give one with --price" in cli.error(name, *more, "--quantity", "cost")
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
@@ -75,6 +94,15 @@ def test_retired_frameworks_are_chosen_only_if_asked_for(copied: Finished, cli: 
         (
             ("--for", "maintained=2"),
             "--for maintained takes no weight: a contender meets it or does not, and is set aside if not.",
+        ),
+        (
+            ("--for", "cost"),
+            "A cost needs a price: give one with --price, such as 1.2/h, to `steelyard report` or `advise`.",
+        ),
+        (("--price", "1,2/h"), "A price must be an amount above 0 per hour or kilowatt-hour, such as 1.2/h, "),
+        (
+            ("--tune", "fake", "--price", "1/h"),
+            "--tune looks for the least time per step, so it takes no goal and no price.",
         ),
         (("--steps", "0"), "--steps must be a number of steps from 1 to 1,000,000,000, not '0'."),
         (("--epochs", "x"), "--epochs must be a number of epochs from 1 to 1,000,000, not 'x'."),

@@ -27,6 +27,7 @@ STARTED = {
     "report": (),
     "export": ("--format", "md"),
     "bundle": ("-o", BUNDLE),
+    "gallery": (RUNS, "-o", BUNDLE),
     "cite": (),
     "advise": (),
     "explain": ("--plain",),

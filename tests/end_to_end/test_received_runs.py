@@ -34,6 +34,7 @@ READING: list[tuple[str, ...]] = [
     ("export", "RUN", "--format", "md"),
     ("export", "--format", "json"),
     ("bundle", "RUN", "-o", "MERGED"),
+    ("gallery", "RUN", "-o", "MERGED"),
     ("cite", "RUN"),
     ("advise",),
     ("advise", "--for", "speed", "--json"),

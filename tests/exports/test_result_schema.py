@@ -30,6 +30,17 @@ def test_the_json_of_every_kind_fits(kind, readable):
             assert wrong == []
 
 
+@pytest.mark.parametrize("kind", ["limits", "epochs", "alone"])
+@pytest.mark.parametrize("price", ["$1.2/h", "0.30/kWh"])
+def test_the_json_with_a_price_fits(kind, price, readable):
+    for run in readable(kind):
+        for quantity in ("step time", "cost"):
+            found = json.loads(result_json.text(run.view(quantity, price)))
+            wrong = [f"{error.json_path}: {error.message[:200]}" for error in CHECK.iter_errors(found)]
+            assert wrong == []
+            assert found["price"]["text"].startswith(price.partition("/")[0])
+
+
 def test_a_field_without_a_description_is_found():
     found = dict.fromkeys(SCHEMA["required"], "x") | {"new": 1, "method": "1"}
     messages = [error.message for error in CHECK.iter_errors(found)]

@@ -69,6 +69,17 @@ KINDS: dict[str, Kind] = {
             _shown("advise-steps", "advise --run training --for short-jobs --steps 1000"),
             _shown("advise-json", "advise --run training --json"),
             _shown("advise-wrong", "advise --run training --for sped"),
+            _shown("advise-energy", "advise --run training --for energy"),
+            _shown("advise-price", "advise --run training --price 1.20EUR/h"),
+            _shown("report-price", "report training --price $1.2/h", 80, "runs/training/report-with-price.html"),
+            _shown("report-price-json", "report training --price $1.2/h --json"),
+            _shown("report-unmetered-price", "report training --price 0.30/kWh", 80),
+            Shown(
+                "report-cost-80",
+                ("report", "training", "--quantity", "cost", "--price", "1.2/h"),
+                80,
+                ("runs/training/report-cost.html",),
+            ),
             _shown("compare-contenders", "compare fake dummy --run training"),
             _shown("compare-contenders-json", "compare fake dummy --run training --json"),
             _shown("report-wrong", "report traning"),
@@ -86,7 +97,14 @@ KINDS: dict[str, Kind] = {
     "profiles": Kind(more=_explained("profiles")),
     "explained": Kind(more=_explained("explained")),
     "graphs": Kind(),
-    "limits": Kind(),
+    "limits": Kind(
+        quantities=("energy",),
+        more=(
+            _shown("advise-price", "advise --run limits --for cost --for energy --price 0.30/kWh"),
+            _shown("advise-json", "advise --run limits --price 0.30EUR/kWh --json"),
+            _shown("report-cost", "report limits --quantity cost --price 0.30EUR/kWh"),
+        ),
+    ),
     "job-length": Kind(more=(_shown("advise-epochs", "advise --run job-length --for short-jobs --epochs 3"),)),
     "many": Kind(),
     "left-out": Kind(
@@ -124,6 +142,7 @@ KINDS: dict[str, Kind] = {
         quantities=("total time",),
         more=(
             _shown("advise-accuracy", "advise --run epochs --for accuracy-in-time --threshold 0.5"),
+            _shown("report-price", "report epochs --price 1.20EUR/h", 80),
             _shown("advise-never", "advise --run epochs --for accuracy-in-time --threshold 0.9999"),
         ),
     ),

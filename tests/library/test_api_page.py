@@ -28,4 +28,4 @@ def test_every_example_prints_what_the_page_says(recorded, tmp_path):
         assert following == "text"
         assert printed.getvalue() == expected
         compared += 1
-    assert compared == 6
+    assert compared == 7

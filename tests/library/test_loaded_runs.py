@@ -57,6 +57,22 @@ def test_another_quantity_has_its_own_ranking_and_unit(run):
         run.table("peak memories")
 
 
+def test_a_price_is_that_of_the_call_and_not_of_the_run(run):
+    times, costs = run.table("step time"), run.table("cost", price="3.6 EUR/h")
+    assert [row["value"] for row in costs] == pytest.approx([row["value"] / 1e9 * 0.001 for row in times])
+    assert [row["ratio"] for row in costs] == pytest.approx([row["ratio"] for row in times])
+    assert {row["unit"] for row in costs} == {"EUR per step"}
+    assert [row["value"] for row in run.table("cost", price="7.2/h")] == pytest.approx(
+        [2 * row["value"] for row in costs]
+    )
+    assert run.as_dict(price="1/h")["price"]["amount"] == 1
+    assert "price" not in run.as_dict()
+    with pytest.raises(UserError, match="A cost needs a price"):
+        run.table("cost")
+    with pytest.raises(UserError, match="A price must be an amount above 0"):
+        run.table(price="cheap")
+
+
 def test_a_ratio_is_a_over_b_and_its_verdict_is_that_of_the_page(run):
     comparison = run["line:small"]
     ahead, behind = comparison.ratio("fake", "dummy"), comparison.ratio("dummy", "fake")

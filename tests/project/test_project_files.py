@@ -116,8 +116,10 @@ def test_the_readme_and_the_changelog_stay_short() -> None:
     assert max(map(len, changelog)) <= 250
 
 
-def test_the_picture_of_the_page_is_small() -> None:
-    assert 20_000 < (DOCS / "page.png").stat().st_size < 150_000
+def test_the_pictures_of_pages_are_small() -> None:
+    sizes = {path.name: path.stat().st_size for path in DOCS.glob("*.png")}
+    assert "page.png" in sizes
+    assert {name: size for name, size in sizes.items() if not 20_000 < size < 150_000} == {}
 
 
 @pytest.mark.skipif(not shutil.which("make"), reason="make is not installed")

@@ -42,8 +42,9 @@ COMMANDS = (
     ("history", "--json"),
     ("merge", SOURCE, "--json"),
 )
+GALLERY = ("gallery", "the newest run", "--json")
 # Commands that may end with another code: 1 where a run, or what is left of it, does not answer, 3 where a contender was left out.
-OTHER_CODES = {"advise": (1,), "explain": (1, 3), "merge": (1,)}
+OTHER_CODES = {"advise": (1,), "explain": (1, 3), "gallery": (1,), "merge": (1,)}
 REMOVED = object()
 # What a value of JSON is replaced by: other types, numbers out of range, texts that cannot be printed, nothing.
 VALUES = (
@@ -101,12 +102,14 @@ def _small_pages(tmp_path_factory: pytest.TempPathFactory) -> Any:
 def run_command(root: Path, command: tuple[str, ...]) -> tuple[str, str]:
     """Run a command on a folder of runs; returns its two outputs. It must succeed, or end with one sentence.
 
-    Runs are merged into a folder beside it.
+    Runs are merged into a folder beside it, and so is the website of the newest one.
     """
     out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for _ in range(2))
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         runs = root.with_name("merged") if SOURCE in command else root
-        code = main([str(root) if part == SOURCE else part for part in command] + ["--runs", str(runs)])
+        places = {SOURCE: str(root), GALLERY[1]: str(root / "20260102-030405-test")}
+        options = ["-o", str(root.with_name("site"))] if command == GALLERY else ["--runs", str(runs)]
+        code = main([*(places.get(part, part) for part in command), *options])
     texts = []
     for file in (out, err):
         file.flush()
@@ -205,6 +208,16 @@ def test_every_command_succeeds_on_a_run_without_damage(original: Path) -> None:
 @given(data=st.data())
 def test_no_damaged_file_causes_anything_but_a_sentence(data: st.DataObject, original: Path) -> None:
     _damage(data, original, files_of(original), COMMANDS)
+
+
+def test_a_gallery_has_a_run_without_damage(original: Path) -> None:
+    assert json.loads(run_command(original, GALLERY)[0])["left_out"] == []
+
+
+@settings(max_examples=25)
+@given(data=st.data())
+def test_no_damaged_file_causes_anything_but_a_sentence_of_a_gallery(data: st.DataObject, original: Path) -> None:
+    _damage(data, original, files_of(original), [GALLERY])
 
 
 @settings(max_examples=15)

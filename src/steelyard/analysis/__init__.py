@@ -1,4 +1,4 @@
-"""What is true of a run: its record -> numbers, verdicts and sentences. How they are laid out is decided by `report`."""
+"""The analysis of a run: its record -> numbers, verdicts and sentences. `report` decides how they are laid out."""
 
 from pathlib import Path
 
@@ -8,10 +8,11 @@ from steelyard.errors import UserError
 from steelyard.results import record, repeated, round_results, searched, trials
 from steelyard.results.quantities import STEP_TIME, Quantity
 from steelyard.results.searched import Searched
+from steelyard.wording.prices import Price
 
 
-def view(folder: Path, quantity: Quantity = STEP_TIME) -> View:
-    """Return what a run has measured, ranked by a quantity; it depends on the run folder alone.
+def view(folder: Path, quantity: Quantity = STEP_TIME, price: Price | None = None) -> View:
+    """Return what a run has measured, ranked by a quantity; it depends on the run folder alone, and costs on the price.
 
     Trials, notes on rounds and the record of a search that are damaged are left out, with a warning. UserError: run.json or
     certificates.json is damaged.
@@ -40,6 +41,7 @@ def view(folder: Path, quantity: Quantity = STEP_TIME) -> View:
         folder=folder,
         beside={variant.case.id: side_records.read(folder, variant) for variant in plan.variants},
         repeated=repeated.only_for_standstill(disturbances, found, cases),
+        price=price or quantity.price,
     )
     comparisons = tuple(comparing.compare(source, each) for each in plan.groups if each.cases[0].task in quantity.tasks)
     reasons = warnings.find(comparisons, tuple(disturbances), source, [*damaged, *wrong])
@@ -58,6 +60,7 @@ def view(folder: Path, quantity: Quantity = STEP_TIME) -> View:
         redone,
         tried,
         source.repeated,
+        source.price,
     )
 
 

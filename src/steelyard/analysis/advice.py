@@ -84,7 +84,7 @@ def _equal(ranking: Ranking, titles: Mapping[str, str]) -> str:
 
 
 def _inseparable(ranking: Ranking, titles: Mapping[str, str], beyond: Collection[str], most: int) -> str:
-    """Say of candidates that no run here can tell apart how much they may differ; those that are ruled out need no telling."""
+    """Say how much candidates may differ that no run here can tell apart; contenders that are ruled out are not mentioned."""
     found = answer(ranking)
     alike = [key for key in found.candidates if key in beyond or key == ranking.leader]
     if len(alike) < 2:
@@ -96,7 +96,7 @@ def _inseparable(ranking: Ranking, titles: Mapping[str, str], beyond: Collection
     wide = [titles[key] for key in alike if key not in found.compared]
     if len(close) < 2:
         unknown = "" if found.within == inf else f", and there were {NOT_ENOUGH} to say how much they differ"
-        return f"{text}{unknown}."  # of all candidates, the headline has said so
+        return f"{text}{unknown}."  # the headline has already said so of all candidates
     within = at_most(max(largest_factor(pair) for pair in ranking.verdicts if pair.a in close and pair.b in close))
     of = f"of {listed([titles[key] for key in close])}, " if wide and not many else ""
     text += f": {of}one may be up to {within} faster than {'the other' if len(close) == 2 else 'another'}"

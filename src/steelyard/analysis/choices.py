@@ -81,10 +81,10 @@ def answers(comparison: Comparison, among: Sequence[Comparison], wishes: Wishes 
 
     `among`: all comparisons of the run, because another one may show that a network can be exported.
     """
-    able = [each for each in comparison.contenders if _is_able(each)]
-    if comparison.quantity.name != STEP_TIME.name or comparison.primary not in comparison.rankings or not able:
+    able = eligible(comparison)
+    if not able:
         return None
-    asked = tuple(wishes.weights) or goals.measured(comparison.task)
+    asked = tuple(wishes.weights) or goals.measured(comparison)
     checked = {name: conditions.met(name, able, among) for name in wishes.checked}
     kept = {each.case.id for each in able} - {key for name in wishes.required for key in checked[name].unmet}
     same = same_but_seed(comparison, among)
@@ -105,6 +105,13 @@ def answers(comparison: Comparison, among: Sequence[Comparison], wishes: Wishes 
     if known and not kept:
         missing.append(("every goal", _nobody(able, wishes)))
     return Answers(sentences, [(name, each.sentence) for name, each in checked.items()], aside, missing, able)
+
+
+def eligible(comparison: Comparison) -> list[Contender]:
+    """Return the contenders that may be chosen: those that may be in a verdict; none in a comparison without a time per step."""
+    if comparison.quantity.name != STEP_TIME.name or comparison.primary not in comparison.rankings:
+        return []
+    return [each for each in comparison.contenders if _is_able(each)]
 
 
 def why_none(comparison: Comparison) -> str:

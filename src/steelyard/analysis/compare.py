@@ -1,32 +1,23 @@
 """Two contenders of one run, or the same contenders in two runs: sentences and numbers for `steelyard compare`."""
 
 import math
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from steelyard.analysis import changes
+from steelyard.analysis import changes, same_settings
 from steelyard.analysis.changes import Cause, Difference
 from steelyard.analysis.model import Comparison, Contender, View
+from steelyard.analysis.same_settings import Unlike
 from steelyard.errors import UserError, nearest
-from steelyard.plan.run_plan import Group
 from steelyard.results.quantities import Quantity
 from steelyard.statistics.intervals import Ratio
 from steelyard.statistics.sentences import percent, verdict_sentence
 from steelyard.statistics.unpaired import welch
 from steelyard.wording.notation import quantity_text
-from steelyard_worker.case import differences
 
 ERROR = 0.05
 MOST_NAMES = 3  # of packages that are named
 THE_MACHINE = "the machine"
-# How a field of a case is called in the list of differences between two runs.
-FIELDS = {
-    "inputs": "data or initial weights",
-    "specification": "network",
-    "settings": "",
-    "sizes": "",
-    "loader_workers": "loader workers",
-}
 
 
 @dataclass(frozen=True)
@@ -91,7 +82,7 @@ def runs(before: View, after: View, anyway: bool = False) -> list[Finding]:
     common = _differing_terms(before, after)
     found, differing = [], list(common)
     for comparison, old, new in pairs:
-        terms = [*common, *_differing_case(old, new)]
+        terms = [*common, *map(_difference, same_settings.of_cases(old.case, new.case))]
         differing += terms
         facts = changes.differences((after, new), (before, old))
         for source in comparison.rankings:
@@ -120,11 +111,10 @@ def _differing_terms(before: View, after: View) -> list[str]:
     if old.method != new.method:
         where = "see the changelog's section Measurement"
         found.append(f"the method of measuring ({old.method} before, {new.method} after; {where})")
-    earlier = {group.name: _terms(group) for group in old.plan.groups}
+    earlier = {group.name: group for group in old.plan.groups}
     for group in new.plan.groups:
-        terms = earlier.get(group.name, {})
-        now = _terms(group)
-        found += [_difference(name, terms[name], now[name]) for name in terms if terms[name] != now[name]]
+        if before_it := earlier.get(group.name):
+            found += map(_difference, same_settings.of_schedules(before_it, group))
     return list(dict.fromkeys(found))
 
 
@@ -134,37 +124,8 @@ def _with_facts(term: str, before: View, after: View) -> str:
     return f"{term} ({', '.join(facts[:MOST_NAMES])})" if facts else term
 
 
-def _terms(group: Group) -> dict[str, Any]:
-    """Return the settings of measuring a group: {shown name: value}."""
-    schedule = {f"schedule {name.replace('_', ' ')}": each for name, each in asdict(group.protocol.schedule).items()}
-    return {**schedule, "training steps before the warm-up": group.train_steps}
-
-
-def _difference(name: str, before: Any, after: Any) -> str:
-    return f"{name} ({_plain(before)} before, {_plain(after)} after)"
-
-
-def _differing_case(old: Contender, new: Contender) -> list[str]:
-    found = differences(old.case, new.case)
-    # Inputs follow from sizes, data and seed, so they are mentioned only if nothing else has changed.
-    explained = {"sizes", "data", "seed", "specification"} & {name.partition(".")[0] for name in found}
-    return [
-        _difference(_field(name), a, b)
-        for name, (a, b) in found.items()
-        if not (explained and name in ("inputs", "specification" if "sizes" in explained else ""))
-    ]
-
-
-def _field(name: str) -> str:
-    first, dot, rest = name.partition(".")
-    label = FIELDS.get(first, first)
-    return " ".join(filter(None, (label, rest.replace(".", " ")))) if dot else label
-
-
-def _plain(value: Any) -> str:
-    if isinstance(value, dict):  # a length: {"unit": "steps", "count": 10}
-        return " ".join(str(each) for each in reversed(value.values()) if each)
-    return str(value)
+def _difference(of: Unlike) -> str:
+    return f"{of.name} ({of.first} before, {of.second} after)"
 
 
 def pick(comparison: Comparison, name: str) -> Contender | None:

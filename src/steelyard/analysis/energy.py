@@ -8,12 +8,25 @@ from typing import TYPE_CHECKING, Any
 from steelyard.analysis.model import location_of
 from steelyard.results import utilisation
 from steelyard.results.quantities import ENERGY
+from steelyard.statistics.sentences import listed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from steelyard.analysis.model import Comparison, Contender
+    from steelyard.analysis.model import Comparison, Contender, Speed
     from steelyard.statistics.intervals import Location
+
+
+NO_METER = (
+    "No meter of energy could be read where this was measured, and nothing is estimated: RAPL, the meter of processors, can be "
+    "read after `sudo chmod a+r /sys/class/powercap/intel-rapl:*/energy_uj`, NVML counts NVIDIA GPUs, and most virtual machines "
+    "have neither."
+)
+NOT_RECORDED = "This was measured before steelyard recorded energy: measure it again on a machine with a meter."
+TOO_SHORT = (
+    "The counted time of a process is too short for {meters}: processors (RAPL) need "
+    f"{utilisation.SHORTEST_S:g} s, GPUs (NVML) {utilisation.SHORTEST_GPU_S:g} s, as with `--protocol fixed:10+2000`."
+)
 
 
 @dataclass(frozen=True)
@@ -35,13 +48,28 @@ class Energy:
 def energy(comparison: Comparison) -> tuple[str, list[Energy]]:
     """Return the input and the energy of each contender that a meter counted long enough, the least first; empty without any."""
     for source in (comparison.primary, "pipeline", "cached"):
-        known = [found for contender in comparison.contenders if (found := _of(comparison, contender, source))]
+        known = [found for contender in comparison.contenders if (found := _of(contender, source))]
         if known:
             return source, sorted(known, key=lambda each: each.per_step.value_ns)
     return "", []
 
 
-def _of(comparison: Comparison, contender: Contender, source: str) -> Energy | None:
+def why_none(comparison: Comparison) -> str:
+    """Return why no energy is known of a comparison of which `energy` returns none, and which meter would be needed."""
+    recorded = [utilisation.meters(trial) for contender in comparison.contenders for trial in contender.trials]
+    known = [names for names in recorded if names is not None]
+    if not known:
+        return NOT_RECORDED
+    meters = sorted(set().union(*known))
+    return TOO_SHORT.format(meters=listed(meters)) if meters else NO_METER
+
+
+def samples_per_step(speed: Speed) -> float:
+    """Return the batch of the processes that were timed; a search for the largest batch has another for each contender."""
+    return speed.throughput * speed.location.value_ns / 1e9
+
+
+def _of(contender: Contender, source: str) -> Energy | None:
     speed, found = contender.speeds.get(source), location_of(ENERGY, contender.trials, source)
     if speed is None or found is None:
         return None
@@ -50,7 +78,7 @@ def _of(comparison: Comparison, contender: Contender, source: str) -> Energy | N
     return Energy(
         contender,
         found,
-        joules / comparison.batch,
+        joules / samples_per_step(speed),
         joules * steps if steps else None,
         joules / (speed.location.value_ns / 1e9),
         tuple(sorted(names)),

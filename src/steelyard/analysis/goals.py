@@ -1,4 +1,4 @@
-"""What may matter to somebody who chooses a framework, and what each of it costs in a process of a contender."""
+"""The goals of somebody who chooses a framework, and the cost of each goal in a process of a contender."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import math
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from steelyard.analysis import trainings
+from steelyard.analysis import energy, trainings
 from steelyard.results import learning
 from steelyard.results.job_times import job_time
-from steelyard.results.quantities import PEAK_MEMORY, PROCESS
+from steelyard.results.quantities import COST, ENERGY, PEAK_MEMORY, PROCESS, in_task, quantity
 from steelyard.statistics import survival
 from steelyard.wording.notation import duration
 from steelyard.wording.task_words import fill
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from steelyard.analysis.model import Comparison, Contender
     from steelyard.results.learning import Course
+    from steelyard.results.quantities import Quantity
     from steelyard.results.trials import Trial
     from steelyard.statistics.survival import Arrival
 
@@ -27,6 +28,8 @@ GOALS = {
     "speed": "time per step",
     "short-jobs": "time of a whole job with few steps, start included",
     "memory": "peak memory",
+    "energy": "energy per step, by the meters of the machine",
+    "cost": "cost per step, at a price",
     "accuracy-in-time": "time of training until the test metric has reached a value",
     "exchange": "a network that can be exported, as ONNX",
     "maintained": "a framework that is still maintained",
@@ -40,7 +43,7 @@ SHORT_JOB = 100
 
 @dataclass(frozen=True)
 class Wishes:
-    """What a person asked for: goals with weights above 0, the length of the job, and values of the test metric.
+    """The wishes of a person: goals with weights above 0, the length of the job, and values of the test metric.
 
     Without weights, each measured goal is answered by itself. `steps` and `epochs` 0: `SHORT_JOB` steps. Without thresholds,
     those of the run. `only_maintained`: retired frameworks are set aside although that was not asked for.
@@ -71,7 +74,7 @@ NONE = Wishes({})
 
 @dataclass(frozen=True)
 class Costs:
-    """What a goal costs each contender: case id -> {round: cost above zero}, all of them comparable.
+    """The cost of a goal for each contender: case id -> {round: cost above zero}, all of them comparable.
 
     `thing`: what is compared, in running text. `lacking`: (contender, why it has no cost, or what it lacks). `reason`: why
     nothing is known of the goal, and which run would measure it; then there are no costs. `bounds`: of costs by seed, which are
@@ -94,9 +97,11 @@ class Costs:
         return self.bounds.get(key) or {number: (value, value) for number, value in self.values[key].items()}
 
 
-def measured(task: str) -> tuple[str, ...]:
-    """Return the goals with a size that a task has: an inference does not learn."""
-    others = CONDITIONS if task == TRAINING else (*CONDITIONS, "accuracy-in-time")
+def measured(comparison: Comparison) -> tuple[str, ...]:
+    """Return the goals with a size that a comparison has: an inference does not learn, and nothing costs without a price."""
+    others = list(CONDITIONS)
+    others += ["accuracy-in-time"] if comparison.task != TRAINING else []
+    others += [] if comparison.price else ["cost"]
     return tuple(goal for goal in GOALS if goal not in others)
 
 
@@ -105,12 +110,16 @@ def costs(
 ) -> Costs:
     """Return what a measured goal costs these contenders: in each process, or in each seed if it is about trainings.
 
-    `same`: the comparisons that differ from this one in their seed alone, itself included.
+    `same`: the comparisons that differ from this one in their seed alone, itself included. UserError: a cost without a price.
     """
     if goal == "short-jobs":
         return _short_jobs(comparison, contenders, wishes)
     if goal == "accuracy-in-time":
         return _accuracy(comparison, contenders, wishes, same or [comparison])
+    if goal == "energy":
+        return _by_meters(comparison, contenders, in_task(ENERGY, comparison.task))
+    if goal == "cost":
+        return _money(comparison, contenders)
     if goal == "memory":
         found = _by_round(contenders, lambda trial: PEAK_MEMORY.read(trial, PROCESS))
         return _complete("peak memory", contenders, found, "Its peak memory was not recorded.")
@@ -152,6 +161,22 @@ def _complete(
     if len(lacking) == len(contenders):
         return Costs(thing, {}, reason=reason or f"No process recorded its {thing}.")
     return Costs(thing, {key: rounds for key, rounds in values.items() if rounds}, lacking)
+
+
+def _by_meters(comparison: Comparison, contenders: list[Contender], counted: Quantity) -> Costs:
+    """Return a quantity that comes from the meters of the machine, and never from anything else."""
+    values = _by_round(contenders, lambda trial: counted.read(trial, comparison.primary))
+    none = energy.why_none(comparison)
+    return _complete(counted.label, contenders, values, "No meter counted its energy for long enough.", none)
+
+
+def _money(comparison: Comparison, contenders: list[Contender]) -> Costs:
+    """Return the cost of a step at the price of the comparison: a multiple of its time, or of its energy."""
+    cost = in_task(quantity(COST, comparison.price), comparison.task)
+    if comparison.price and comparison.price.of_energy:
+        return _by_meters(comparison, contenders, cost)
+    values = _by_round(contenders, lambda trial: cost.read(trial, comparison.primary))
+    return _complete(cost.label, contenders, values, "It has no counted steps.")
 
 
 def _short_jobs(comparison: Comparison, contenders: list[Contender], wishes: Wishes) -> Costs:

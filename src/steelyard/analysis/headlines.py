@@ -1,4 +1,4 @@
-"""What is said of a comparison as a whole: its description, its headline and its verdict, and the names of its inputs."""
+"""The sentences on a comparison as a whole: its description, its headline and its verdict, and the names of its inputs."""
 
 from __future__ import annotations
 
@@ -141,5 +141,6 @@ def of_the_best(quantity: Quantity, contender: str = "") -> str:
 
 
 def basis(quantity: Quantity) -> str:
-    """Return the ranked quantity, and which direction is better."""
-    return f"Ranked by {quantity.label}: {'more' if quantity.more_is_better else 'less'} is better."
+    """Return the ranked quantity, a cost with its price, and which direction is better."""
+    at_price = f" at {quantity.price}" if quantity.price else ""
+    return f"Ranked by {quantity.label}{at_price}: {'more' if quantity.more_is_better else 'less'} is better."

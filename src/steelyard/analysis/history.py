@@ -103,7 +103,7 @@ class Line:
 
     @property
     def newest(self) -> Point:
-        """What the newest run measured."""
+        """The result of the newest run."""
         return self.points[-1]
 
     @cached_property
@@ -113,12 +113,12 @@ class Line:
 
     @property
     def sentences(self) -> list[str]:
-        """What is said of each change, oldest first, and of the creep."""
+        """The sentences on each change, oldest first, and on the creep."""
         return [each.sentence for each in self.changes] + ([self.creep.sentence] if self.creep else [])
 
     @property
     def over_reference(self) -> Ratio | None:
-        """What a nightly check looks at: the newest level over its reference, or what a creep adds up to; None without both."""
+        """The ratio for a nightly check: the newest level over its reference, or the total of a creep; None without either."""
         if self.creep:
             return self.creep.total
         return self.reference.ratio if self.reference else None

@@ -1,4 +1,4 @@
-"""What a comparison does not have: cells that were not measured, and contenders that failed."""
+"""The missing parts of a comparison: cells that were not measured, and contenders that failed."""
 
 from __future__ import annotations
 

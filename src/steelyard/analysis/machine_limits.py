@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from steelyard.analysis.model import Comparison, Contender, Speed
 
 INPUTS = ("pipeline", "cached")
-"""The inputs whose steps are held against the machine, after the one that decides."""
+"""The inputs whose steps are compared with the machine's limits, after the one that decides."""
 HEADLINES = {
     ARITHMETIC: "Of the machine's two limits, arithmetic is the lower one for this network",
     MEMORY: "Of the machine's two limits, the bandwidth of memory is the lower one for this network",

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from steelyard.results.trials import Evaluation, Trial
     from steelyard.statistics.decision import Ranking
     from steelyard.statistics.steadiness import SeriesLabel
+    from steelyard.wording.prices import Price
     from steelyard_worker.case import Case
 
 
@@ -198,7 +199,8 @@ class Comparison:
     retired, or what a row computes that is wrong on purpose. `apart`: why its contenders are compared with each other only;
     usually empty. `further`: how to run more rounds. `peak_flops` (FLOP/s) and `bandwidth` (bytes/s) are the
     measured limits of this machine, None where they are not known; `cache_bytes`: size of its last-level caches, 0 where it is
-    not known. `replaced`: {size: value in the preset} of the sizes that were changed.
+    not known. `replaced`: {size: value in the preset} of the sizes that were changed. `price`: what costs are computed with; None
+    where none was given.
     """
 
     group: str
@@ -227,6 +229,7 @@ class Comparison:
     cache_bytes: int = 0
     threads: int = 0
     replaced: dict[str, Any] = field(default_factory=dict)
+    price: Price | None = None
 
 
 @dataclass(frozen=True)
@@ -235,7 +238,7 @@ class View:
 
     `missing`: the skipped cases of groups in which nothing could be measured. `published`: the entries of documents that the
     study is compared with. `searched`: the settings that were tried before the rounds. `repeated`: attempts at rounds that do
-    not count only because workers stood still.
+    not count only because workers stood still. `price`: what costs are computed with; it is given by who looks, and in no record.
     """
 
     name: str
@@ -249,6 +252,7 @@ class View:
     published: tuple[Table, ...] = ()
     searched: Searched | None = None
     repeated: tuple[Repeated, ...] = ()
+    price: Price | None = None
 
     @property
     def task(self) -> str:
@@ -261,7 +265,7 @@ class Source:
     """The sources of a view, all read from the run folder.
 
     `certificates`: by case id. `beside`: what was recorded outside of the rounds, by case id; read once for all quantities.
-    `repeated`: attempts at rounds that do not count only because workers stood still.
+    `repeated`: attempts at rounds that do not count only because workers stood still. `price`: what costs are computed with.
     """
 
     name: str
@@ -274,6 +278,7 @@ class Source:
     folder: Path
     beside: Mapping[str, SideRecords]
     repeated: tuple[Repeated, ...] = ()
+    price: Price | None = None
 
 
 def location_of(quantity: Quantity, trials: tuple[Trial, ...], name: str) -> Location | None:

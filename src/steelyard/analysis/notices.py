@@ -15,7 +15,7 @@ MOST_ALIKE = 3
 """More sentences of one kind that differ only in their numbers are shown as one, with the ranges of the numbers."""
 IN_RANGES = ("InputBound", "NoisyMachine", "SlowFirstStep", "Unsteady")
 NOTE = "note"
-"""The severity of what asks for nothing."""
+"""The severity of a warning that asks for nothing."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Notice:
 
     @property
     def in_ranges(self) -> bool:
-        """Whether its sentences are short for many that differ only in their numbers."""
+        """Whether one sentence may stand for many that differ only in their numbers."""
         return self.name in IN_RANGES
 
 

@@ -47,6 +47,12 @@ def recommendation(comparison: Comparison, among: Sequence[Comparison], wishes: 
     )
 
 
+def trade_offs_of(comparison: Comparison) -> list[TradeOff]:
+    """Return the trade-offs of a comparison; empty where there is nothing to choose from."""
+    able = choices.eligible(comparison)
+    return trade_offs.trade_offs(comparison, able) if able else []
+
+
 def in_short(answers: Answers) -> str:
     """Return one sentence that names the choice for each goal; empty if no goal has one."""
     goals_of: dict[str, list[str]] = {}
@@ -79,10 +85,7 @@ def as_dict(comparison: Comparison, known: Recommendation, case_name: Callable[[
         "conditions": dict(answers.conditions),
         "set_aside": [{"contender": who, "reason": reason} for who, reason in answers.aside],
         "missing": [{"goal": goal, "reason": reason} for goal, reason in answers.missing],
-        "trade_offs": [
-            {"goals": list(each.goals), "best": [names[who.case.id] for who in each.best], "sentence": each.sentence}
-            for each in known.trade_offs
-        ],
+        "trade_offs": [trade_offs.as_dict(each, case_name) for each in known.trade_offs],
     }
 
 

@@ -1,4 +1,4 @@
-"""What rounds that were repeated only because workers stood still do to the verdicts: the verdicts with and without them."""
+"""The effect of rounds that were repeated only because workers stood still: the verdicts with and without them."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

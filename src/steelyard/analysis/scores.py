@@ -1,4 +1,4 @@
-"""What trainings reached, of groups that differ in their seed alone, for claims of documents on accuracy."""
+"""The scores of trainings in groups that differ in their seed alone, for claims of documents on accuracy."""
 
 from __future__ import annotations
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from steelyard.analysis import formatting
-from steelyard.analysis.compare import FIELDS
+from steelyard.analysis import formatting, same_settings
 from steelyard.errors import UserError
 from steelyard.statistics import agreement
 from steelyard.wording import formatted
@@ -126,11 +125,6 @@ def _differing(columns: Sequence[Comparison]) -> list[str]:
             same = _of(other, contender.variant)
             for name, values in differences(contender.case, same.case).items() if same else ():
                 if name not in OWN:
-                    seen = found.setdefault(_field(name), [])
+                    seen = found.setdefault(same_settings.field(name), [])
                     seen += [text for value in values if (text := str(value)) not in seen]
     return [f"{name}: {', '.join(values)}" for name, values in found.items()]
-
-
-def _field(name: str) -> str:
-    first, _, rest = name.partition(".")
-    return " ".join(filter(None, (FIELDS.get(first, first), rest.replace(".", " "))))

@@ -1,4 +1,4 @@
-"""What was recorded of a contender beside the rounds, in processes of its own: profiles, the graph of its step, its exchange."""
+"""Records of a contender beside the rounds, from processes of their own: profiles, the graph of its step, its exchange."""
 
 from __future__ import annotations
 

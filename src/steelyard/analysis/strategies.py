@@ -1,4 +1,4 @@
-"""What strategies bring: trainings over several parts beside a single process, and beside each other."""
+"""The effect of strategies: trainings over several parts, compared with a single process and with each other."""
 
 from __future__ import annotations
 

@@ -10,9 +10,9 @@ from steelyard.analysis.strategies import strategies
 
 NOTHING = "Nothing was measured."
 MOST_CLAUSES = 12
-"""A person reads a dozen comparisons; a study of links has thirty."""
+"""The most clauses that are shown at once: a person reads a dozen, and a study of links has thirty."""
 FEW_CLAUSES = 3
-"""So many stand below a drawing of the ratios, which says most of what the others say."""
+"""The clauses below a drawing of the ratios, which shows most of what the others say."""
 FURTHER = "More comparisons"
 
 

@@ -48,9 +48,10 @@ def note(lines: Sequence[Line]) -> str:
 
 
 def answer(lines: Sequence[Line], thresholds: Sequence[float], score: str) -> tuple[str, str]:
-    """Return such as `Training until accuracy 90 %: A 1.41 s to 1.76 s, B up to 2.14 s, C never (medians of 2 trainings each).`
+    """Return a sentence such as `Training until accuracy 90 %: A 1.41 s to 1.76 s, B up to 2.14 s, C never (medians of 2
+    trainings each).`
 
-    It is about the hardest threshold that a training has reached; that none has reached a harder one is said. Other algorithms
+    It is about the hardest threshold that a training has reached, and says so if none has reached a harder one. Other algorithms
     have a sentence of their own, the second; mistakes that are made on purpose have none.
     """
     same, other = ([line for line in lines if line.otherwise == label] for label in ("", OTHER))
@@ -109,7 +110,7 @@ def rows(lines: Sequence[Line], thresholds: Sequence[float]) -> list[Arrivals]:
 
 
 def headings(score: str, thresholds: Sequence[float]) -> list[str]:
-    """Return those of the table's columns; the last is the mean over thresholds, where there are several."""
+    """Return the headings of the table's columns; the last is the mean over thresholds, where there are several."""
     return [f"{score} {shown(score, each)}" for each in thresholds] + [MEAN] * (len(thresholds) > 1)
 
 
@@ -124,7 +125,7 @@ def _cells(line: Line, thresholds: Sequence[float]) -> list[str]:
 
 
 def _cell(time: Share, epoch: Share | None = None) -> str:
-    """Return such as `1.41 s to 1.76 s, epoch 2 (4 of 5) [1.20 s, -]`; the interval only where there are several trainings."""
+    """Return `1.41 s to 1.76 s, epoch 2 (4 of 5) [1.20 s, -]`, for example; the interval only for several trainings."""
     if time.median is None:
         return f"{time.arrived} of {time.runs}" if time.arrived else f"never (0 of {time.runs})"
     where = f", epoch {epoch.median.latest:g}" if epoch and epoch.median else ""
@@ -133,7 +134,7 @@ def _cell(time: Share, epoch: Share | None = None) -> str:
 
 
 def _when(median: Median) -> str:
-    """Return when, as far as evaluations tell: `1.41 s to 1.76 s`, or `up to 1.41 s` where the first one showed it."""
+    """Return the time, as exactly as evaluations show it: `1.41 s to 1.76 s`, or `up to 1.41 s` where the first one showed it."""
     if not median.earliest:
         return f"up to {_seconds(median.latest)}"
     return f"{_seconds(median.earliest)} to {_seconds(median.latest)}"

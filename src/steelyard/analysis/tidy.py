@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from steelyard.analysis.model import Comparison, Contender, View
     from steelyard.results.trials import Trial
+    from steelyard_worker.case import Case
 
 Value = str | int | float | bool | None
 
@@ -60,9 +61,13 @@ def _facts(view: View, comparison: Comparison, contender: Contender, trial: Tria
         "counts": contender.proof.state == "certified" and not contender.failure and not contender.above_peak,
         "round": trial.job.round,
         "process": trial.folder.name,
-        **{f"case.{name}": _plain(value) for name, value in _flat(asdict(contender.case)).items()},
-        "case.id": contender.case.id,
+        **fields(contender.case),
     }
+
+
+def fields(case: Case) -> dict[str, Value]:
+    """Return all fields of a case with its id, under the names of the table."""
+    return {f"case.{name}": _plain(value) for name, value in _flat(asdict(case)).items()} | {"case.id": case.id}
 
 
 def _flat(case: dict[str, Any]) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from statistics import geometric_mean
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from steelyard.analysis import goals
 from steelyard.analysis.goals import NONE
@@ -13,6 +13,8 @@ from steelyard.statistics.decision import decide
 from steelyard.statistics.sentences import listed
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from steelyard.analysis.model import Comparison, Contender
 
 START = "time to start"
@@ -48,15 +50,19 @@ class TradeOff:
 
 
 def trade_offs(comparison: Comparison, able: list[Contender]) -> list[TradeOff]:
-    """Return speed against memory and against start. Empty after a single round; unrecorded quantities are left out.
+    """Return speed against memory, start and energy. Empty after a single round; unrecorded quantities are left out.
 
     `able`: the contenders that may be in a verdict.
     """
     if comparison.rankings[comparison.primary].rounds_run < 2:
         return []
-    speed, memory = (goals.costs(goal, comparison, able, NONE) for goal in ("speed", "memory"))
+    speed, memory, energy = (goals.costs(goal, comparison, able, NONE) for goal in ("speed", "memory", "energy"))
     step = Side(speed.thing, "ns", speed.values)
-    against = {"memory": Side(memory.thing, "bytes", memory.values), "start": Side(START, "ns", goals.starts(able))}
+    against = {
+        "memory": Side(memory.thing, "bytes", memory.values),
+        "start": Side(START, "ns", goals.starts(able)),
+        "energy": Side(energy.thing, "J", energy.values),
+    }
     made = [_trade_off(comparison, able, ("speed", name), step, side) for name, side in against.items()]
     return [each for each in made if each]
 
@@ -74,6 +80,26 @@ def _trade_off(
     best = [by_id[key] for key in left]
     sentence = _sentence([each.name for each in best], len(shown), across.thing, up.thing)
     return TradeOff(names, across, up, shown, best, sentence)
+
+
+def as_dict(found: TradeOff, name: Callable[[Contender], str]) -> dict[str, Any]:
+    """Return a trade-off for scripts: what its plot shows. `name` is that of a contender."""
+    best = {contender.case.id for contender in found.best}
+    sides = dict(zip(found.goals, (found.across, found.up), strict=True))
+    return {
+        "goals": list(found.goals),
+        "best": [name(contender) for contender in found.best],
+        "sentence": found.sentence,
+        "units": {goal: side.unit for goal, side in sides.items()},
+        "contenders": [
+            {
+                "case": name(contender),
+                "beaten": contender.case.id not in best,
+                "values": {goal: side.mean(contender.case.id) for goal, side in sides.items()},
+            }
+            for contender in found.able
+        ],
+    }
 
 
 def _sentence(names: list[str], shown: int, first: str, second: str) -> str:

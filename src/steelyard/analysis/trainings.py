@@ -1,4 +1,4 @@
-"""The trainings of contenders over all seeds of a run: which comparisons belong together, and what rests on how many."""
+"""The trainings of contenders over all seeds of a run: which comparisons belong together, and the basis of intervals."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ UNLIKE = 1.25
 """If a step without the profiler is farther than this from the measured interval, something disturbed one of the two."""
 # Kernels below this share of oneDNN's time are left out, as are all after the first few.
 KERNEL_SHARE, MOST_KERNELS = 0.03, 6
-# Below this share of a step, what a class holds besides its own operations changes nothing.
+# In a class below this share of a step, operations that the profiler does not record are not mentioned.
 MATTERS = 0.05
 
 
@@ -48,7 +48,7 @@ class Profiled:
 
 @dataclass(frozen=True)
 class Kernel:
-    """What oneDNN chose for a primitive of a contender, and its share of oneDNN's time."""
+    """The kernel that oneDNN chose for a primitive of a contender, and its share of oneDNN's time."""
 
     contender: Contender
     primitive: str
@@ -58,7 +58,7 @@ class Kernel:
 
 @dataclass(frozen=True)
 class WhereTimeGoes:
-    """The profiles of a comparison. `compared`: those that the first one is compared with, because both are of what was measured.
+    """The profiles of a comparison. `compared`: those with which the first is compared, as both show measured steps.
 
     `sentences`: doubts about profiles and what they do not record, then what makes the compared ones differ. `reasons`:
     (contender, why it was not profiled) pairs.

@@ -1,6 +1,7 @@
 """The process in which a user's network.py or data.py runs: it answers one request, a folder, with files of data, and ends.
 
-Everything that the code prints goes to the output of this process. Whatever it does to the process, the one that asked goes on.
+Everything that the code prints goes to the output of this process. Whatever the code does to its process, the process that asked
+continues.
 """
 
 import json
@@ -28,7 +29,7 @@ ARRAY_NAME = re.compile(r"(?:(?:train|test)/)?[A-Za-z_][A-Za-z0-9_.-]*")
 
 @dataclass(frozen=True)
 class Request:
-    """What is asked of `folder`: the networks of all `sizes`, or, with a `function`, a batch of the first of them, or its data.
+    """A request about `folder`: the networks of all `sizes`, or, with a `function`, a batch of the first of them, or its data.
 
     `state`: of the bit generator with which `function` draws `count` samples. `data`: the folder that `prepare` reads, if any;
     `output`: where it leaves its arrays.

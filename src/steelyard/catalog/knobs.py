@@ -100,7 +100,7 @@ def read(path: Path, where: str, table: Any) -> Knob:
 
 
 def as_type_of(default: Any, name: str, text: str) -> Any:
-    """Return a value from its text, with the type of the default. UserError: the text is none of that type."""
+    """Return a value from its text, with the type of the default. UserError: the text is no value of that type."""
     if isinstance(default, bool):
         if text.lower() not in ("true", "false"):
             raise UserError(f"Knob {name} must be true or false, not '{text}'.")

@@ -38,7 +38,7 @@ def to_text(network: Network) -> str:
 
 
 def from_text(text: str, drawing: Callable[[str], Callable[..., Any]]) -> Network:
-    """Return the network of a JSON text. `drawing` gives a function that draws, by its name. ValueError: it is none."""
+    """Return the network of a JSON text. `drawing` gives a function that draws, by its name. ValueError: it is no network."""
     raw = records.convert(dict[str, Any], records.parse(text), "the network")
     try:
         functions: dict[str, Any] = {name: drawing(name) for name in raw["functions"] if name in DRAWING}

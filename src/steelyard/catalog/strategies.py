@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 PROOFS = "proofs"
 """Folder, beside `framework.toml`, of the scripts that show what a framework cannot do."""
 STILL_SO = 7
-"""Exit code of such a script while the framework cannot do it; 0 says that it has learnt to."""
+"""Exit code of such a script while the framework cannot do it; 0: it can do it now."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Read the optimizers of a workload. What its rule would not use is refused: it would be recorded, and change nothing."""
+"""Read the optimizers of a workload. A constant that its rule does not use is refused: it would change nothing."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ OUTPUT = "output.log"
 # The same modules are found as here, wherever this program was started.
 CODE = "import sys; sys.path[:] = {0!r}; from pathlib import Path; from {1} import main; main(Path({2!r}))"
 POLL_S = 0.5
-# After so long, a line says what is waited for.
+# After this time, a line says what the command waits for.
 PATIENCE_S = 10.0
 # A description of more bytes is no network of tensors that somebody has named.
 LONGEST_BYTES = 64 * 2**20
@@ -51,7 +51,7 @@ def allow(seconds: float) -> None:
 def describe(folder: Path, sizes: Sequence[dict[str, Any]]) -> list[Network | Failure]:
     """Return the networks of a workload folder at all these sizes, or why there is none, from one process.
 
-    What follows on sizes at which the process ended is left out.
+    Networks after the sizes at which the process ended are left out.
     """
     with _asked(folder, Request(str(folder), tuple(sizes))) as (place, ending):
         found: list[Network | Failure] = []
@@ -155,7 +155,7 @@ def _ending(code: int) -> str:
 
 
 def _network(place: Path, number: int, folder: Path, sizes: dict[str, Any]) -> Network | Failure | None:
-    """Return an answer; None: there is none."""
+    """Return an answer; None if it is missing."""
     path = place / describing_process.network_file(number)
     try:
         if path.stat().st_size > LONGEST_BYTES:
@@ -192,5 +192,5 @@ def _show(path: Path, output: Path) -> None:
 
 
 def _printable(letter: str) -> str:
-    """Return a letter as it may be shown: what controls a terminal is escaped."""
+    """Return a character in printable form: control characters of terminals are escaped."""
     return letter if letter.isprintable() else ascii(letter)[1:-1]

@@ -1,4 +1,4 @@
-"""The contract between a workload's folder and steelyard: its version, and what older versions called otherwise.
+"""The contract between a workload's folder and steelyard: its version, and the names that older versions used.
 
 A spec.toml states the version for which the folder was written (`contract`). It is raised by a change after which a folder that
 was right no longer is; the new names are added to `RENAMED`.

@@ -24,14 +24,14 @@ SETS, SETS_OF_INFERENCE = 7, 1
 
 @dataclass(eq=False)
 class Place:
-    """What a process is given of the memory; `shared`: whether another process was inside in the meantime."""
+    """The memory reserved for a process; `shared`: whether another process was inside in the meantime."""
 
     needed_bytes: float
     shared: bool = False
 
 
 class Gate:
-    """Lets at most so many processes in, while there is memory for them; one that needs all of it waits until it is alone.
+    """Admits processes up to a number, while there is memory for them; one that needs all memory waits until it is alone.
 
     They share `cores`.
     """
@@ -43,7 +43,7 @@ class Gate:
 
     @property
     def whole(self) -> float:
-        """What a process needs that is to be alone."""
+        """The memory to request for a process that must run alone."""
         return self._free_bytes
 
     @contextmanager

@@ -96,7 +96,7 @@ def certify(session: Session, fresh: bool = False, scope: Scope | None = None) -
 def together(groups: Iterable[Group]) -> list[list[Group]]:
     """Return the groups in lists: those of a list certify some of the same cases, so that one uses the certificates of another.
 
-    With and without dropout, for example, a network has the same certificate.
+    A network with dropout, for example, has the certificate of the same network without.
     """
     found: list[tuple[set[str], list[Group]]] = []
     for group in groups:
@@ -207,7 +207,7 @@ def _computed(
     if session.stop.is_set():
         return {}
     concluded = {key: _conclude(plan, known[key]) for key, plan in missing.items()}
-    if renewed is not None:  # one that was not saved would find that of an earlier command
+    if renewed is not None:  # for one that was not saved, the cache may still have that of an earlier command
         passed = {key for key, each in concluded.items() if isinstance(each, Certificate) and each.passed}
         renewed.update(missing[key].key for key in passed)
     _delete_dumps(missing.values())

@@ -42,7 +42,7 @@ AFTER_THE_LOSS = ("loss", "gradient", "adversarial", "isolated")
 
 @dataclass(frozen=True)
 class Comparisons:
-    """What was compared before, by folder: the tensors of a large network take seconds, and several decisions use a result.
+    """Earlier results, by folder: comparing the tensors of a large network takes seconds, and several decisions use a result.
 
     `judged`: tensors of one candidate. `changes` and `scales`: of noisy runs of references, the same for all candidates of a
     group. No task whose tensors were compared may run again.

@@ -97,8 +97,8 @@ class Judgement:
 def first_beyond(findings: Sequence[Finding]) -> Finding:
     """Return the first tensor in the order of comparison that exceeds its limit; at least one must.
 
-    An inference before training shows no layer. Where it would be the first, and the adversarial batch shows the mistake, too, it
-    is the first tensor of that, whose statistics and updates belong to layers.
+    An inference before training does not point to a layer. If its tensor would be the first, and the adversarial batch shows the
+    mistake as well, return the first tensor of that batch, whose statistics and updates belong to layers.
     """
     beyond = [finding for finding in findings if not finding.passed]
     if beyond[0].kind == "evaluation":

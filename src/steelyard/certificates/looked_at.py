@@ -1,6 +1,6 @@
-"""What a certificate rests on, and what it says nothing about, in words: parts of its sentence, made from the plan.
+"""What a certificate compared and what it did not compare, in words: parts of its sentence, made from the plan.
 
-A further check adds its part to one list, and takes away from the other what it closes.
+A further check adds its part to one list, and removes from the other the gap that it closes.
 """
 
 from steelyard.certificates import sentences

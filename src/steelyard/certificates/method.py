@@ -93,7 +93,7 @@ AGREEMENT_SHARE = 1e-3
 CHAOTIC = 0.25
 
 # Errors of a likelihood are relative to at least this many nats. It is a difference of logarithms, which have about that size, as
-# have their roundings. Inception v3 at its published size learns a single image by heart: its loss is 6.9, 0.23, 3e-5, 8e-9
+# have their roundings. Inception v3 at its published size memorises a single image: its loss is 6.9, 0.23, 3e-5, 8e-9
 # and 6e-12, of which float32 computes the last two as 0. The third was off by up to 52 %, and three references in float64
 # differed in the last one.
 SMALLEST_LIKELIHOOD = 1.0

@@ -23,7 +23,7 @@ from steelyard_worker import tensors
 
 @dataclass(frozen=True)
 class References:
-    """What all candidates need of the references.
+    """The facts about the references that all candidates need.
 
     `agreed`: whether two references match; `sentence`: which reference differs from the others, and how; empty where none does.
     `agreement`: the largest relative difference of those that match, None with one reference; `titles`: their names; `scales`:

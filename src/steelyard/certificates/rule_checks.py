@@ -26,7 +26,7 @@ _locks: dict[str, Lock] = defaultdict(Lock)
 
 @dataclass(frozen=True)
 class RuleCheck:
-    """Whether an update rule by itself is its formula, over so many steps; the sentence says what differs.
+    """Whether an update rule by itself agrees with its formula over `steps` steps; the sentence says what differs.
 
     `worst`: largest error of an element as a part of its limit; infinite errors are the largest float. `method`: version.
     """

@@ -16,7 +16,8 @@ Array = np.ndarray[Any, Any]
 SEED = 20
 # Powers of ten between which the elements of a gradient lie before a step scales all of them.
 SMALLEST, LARGEST = -6.0, 0.5
-# Steps that are a hundred times as large, and steps in which all gradients are nearly zero: what a rule remembers matters there.
+# Steps with gradients a hundred times as large, and steps in which all gradients are nearly zero: there the state of a rule
+# matters most.
 LOUD = (3, 60)
 QUIET = range(110, 160)
 LOUD_FACTOR, QUIET_FACTOR = 100.0, 1e-4

@@ -1,4 +1,4 @@
-"""The table of strategies: what each one does, where it is certified on this machine, and what a framework has not."""
+"""The table of strategies: what each one does, where it is certified on this machine, and which kinds a framework lacks."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Missing:
-    """A kind of strategy that a framework has not: why, the script that shows it, and the page of the framework that says so."""
+    """A kind of strategy that a framework lacks: why, the script that shows it, and the framework's page that says so."""
 
     framework: str
     title: str
@@ -72,7 +72,7 @@ def rows(workloads: Iterable[Workload]) -> list[Row]:
 
 
 def missing() -> list[Missing]:
-    """Return what frameworks have not, by framework."""
+    """Return the kinds of strategies that each framework lacks, by framework."""
     return [
         Missing(known.name, known.title, kind, each.reason, _script(known, each.script), each.source)
         for known in frameworks.contenders().values()

@@ -26,9 +26,19 @@ def _flag(name: str, text: str, action: str = "store_true", **more: Any) -> Argu
 
 # An argument whose name is that of a field of `Options` becomes that option; without a value, the option has its default.
 QUANTITIES = (
-    "step time (default), throughput, first step, time to first step, peak memory, energy, largest batch; of an inference "
-    "latency p50, p95, p99; of whole epochs total time, epoch, first epoch, second epoch, evaluation time; memory of import, "
-    "build, first step, warm-up, counted steps, evaluation"
+    "step time (default), throughput, first step, time to first step, peak memory, energy, largest batch; cost, with --price; "
+    "of an inference latency p50, p95, p99; of whole epochs total time, epoch, first epoch, second epoch, evaluation time; "
+    "memory of import, build, first step, warm-up, counted steps, evaluation"
+)
+PRICE = _value(
+    "--price",
+    "AMOUNT/h",
+    "show what steps, samples, epochs and trainings cost at this price of the machine, such as 1.2/h, 1.20EUR/h or '$1.2/h' (a "
+    "shell needs the quotes), or of energy, such as 0.30/kWh, which needs a meter; it is in no record",
+    type=values.price,
+)
+HIDE = _several(
+    "--hide", "WORD", "hide this word as well, such as the name of another machine; may be repeated", default=[]
 )
 SIGN_OF_LIFE = "where there is none for 30 s, one says that the command goes on"
 RUNS = _value("--runs", "DIR", "folder that holds the runs")
@@ -317,6 +327,7 @@ GROUPS: dict[str, dict[str, list[Argument]]] = {
                 f"what to rank by; other quantities than step time get a page of their own: {QUANTITIES}",
                 default="step time",
             ),
+            PRICE,
             RUNS,
             _flag("--json", "print the result as JSON"),
             _value("--output", "FILE", "write the page to this file instead of the run's folder", type=values.page),
@@ -328,6 +339,7 @@ GROUPS: dict[str, dict[str, list[Argument]]] = {
             _value("--format", "NAME", f"the format: {listed(FORMATS)}", choices=tuple(FORMATS), required=True),
             _value("-o --output", "PATH", "write to this file or folder; texts are printed without it"),
             _value("--quantity", "NAME", f"what verdict tables and plots rank by: {QUANTITIES}", default="step time"),
+            PRICE,
             RUNS,
             _flag("--json", "print the paths of the files as JSON"),
         ]
@@ -340,14 +352,22 @@ GROUPS: dict[str, dict[str, list[Argument]]] = {
                 "FOLDER",
                 "write to this folder, which must not exist (default: RUN-bundle in the current folder)",
             ),
-            _several(
-                "--hide",
-                "WORD",
-                "hide this word as well, such as the name of another machine; may be repeated",
-                default=[],
-            ),
+            HIDE,
             RUNS,
             _flag("--json", "print the folder and its files as JSON"),
+        ]
+    },
+    "gallery": {
+        "": [
+            _value("sources", "FOLDER", "a folder with runs or bundles in it, or the folder of one run", nargs="+"),
+            _value(
+                "-o --output",
+                "SITE",
+                "write to this folder: a new or empty one, or that of an earlier gallery (default: FOLDER-gallery in the "
+                "current folder)",
+            ),
+            HIDE,
+            _flag("--json", "print what was written as JSON"),
         ]
     },
     "cite": {
@@ -376,6 +396,7 @@ GROUPS: dict[str, dict[str, list[Argument]]] = {
                 dest="thresholds",
                 default=(),
             ),
+            PRICE,
             _flag("--any", "choose among retired frameworks, too (default: only those that are still maintained)"),
             _value("--run", None, "the run to choose from (default: the latest)", default="latest"),
             RUNS,

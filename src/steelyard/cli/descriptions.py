@@ -20,6 +20,7 @@ COMMANDS = {
     "report": "write the report of a run again",
     "export": "write results as files: CSV, Parquet, Markdown, LaTeX, JSON, plots and others",
     "bundle": "make a folder of a run that can be published",
+    "gallery": "make a website of many runs or bundles, of several people and machines",
     "cite": "print how to cite a run (BibTeX)",
     "advise": "say what to choose, by what matters to you",
     "explain": "say where the time of a step goes",
@@ -97,11 +98,13 @@ formats:
   svg          every plot of the page, as wide as a column of a paper (needs steelyard[plots])
   pdf          the same as PDF
   tensorboard  learning curves and verdict tables as event files (needs steelyard[tensorboard])
+  mlflow       a run of MLflow for each contender, in FOLDER/mlflow.db or sqlite:///FILE (needs steelyard[mlflow])
 
 examples:
   steelyard export --format md >> "$GITHUB_STEP_SUMMARY"      the latest run, in a workflow of GitHub
   steelyard export --format parquet -o results.parquet        for pandas
-  steelyard export first --format pdf -o figures              the run whose name begins with first""",
+  steelyard export first --format pdf -o figures              the run whose name begins with first
+  steelyard export --format mlflow -o sqlite:///results.db    beside the runs that this store has""",
     "bundle": """\
 Make a folder with the record of a run that can be published: without names of hosts and users, paths, environment variables and
 logs, with a README that says how to repeat it, and with hashes of its files and certificates. `steelyard report FOLDER` works
@@ -110,6 +113,17 @@ with it as with the run. What the record cannot tell to be private, such as the 
 examples:
   steelyard bundle                                  the latest run, into a folder beside you
   steelyard bundle RUN -o results/mine --hide mars  without the word mars, too""",
+    "gallery": """\
+Make a static website of all runs and bundles in a folder and in the folders below it: a start page with a row for each run and
+network, and the page of every run. Rows of one table have the same method and settings; why others may not be compared is said.
+Every run is shown as a bundle would be: without names of hosts and users, and without paths. The folder may come from strangers:
+nothing in it is executed, and no link is followed. A run that cannot be shown is named and left out; the exit code is then 1.
+Making the site again replaces its pages. Nothing else may be in its folder.
+
+examples:
+  steelyard gallery bundles                          the bundles of a group, into bundles-gallery beside you
+  steelyard gallery ~/runs /mnt/lab -o public        two folders as one site
+  steelyard gallery ~/runs --hide mars --json        without the word mars; what was written, as JSON""",
     "cite": """\
 Print an entry for BibTeX: the tool, its version, the run and the machine. CITATION.cff of the project cites the tool alone.""",
     "explain": f"""\
@@ -134,6 +148,8 @@ goals:
   speed             time per step
   short-jobs        time of a whole job of --steps or --epochs, start included
   memory            peak memory
+  energy            energy per step, where the machine has a meter that can be read
+  cost              cost per step, at the price of --price
   accuracy-in-time  time of training until the test metric has reached --threshold
   exchange          only what can be exported, as ONNX
   maintained        only frameworks that are still maintained (the default; --any for all)
@@ -142,6 +158,7 @@ examples:
   steelyard advise                                       every goal by itself, for the latest run
   steelyard advise --for speed=2 --for memory            speed counts twice as much as memory
   steelyard advise --for short-jobs --steps 1000         what is done first with a thousand steps
+  steelyard advise --for cost --price 1.20EUR/h          what is cheapest, on a machine of this price by the hour
   steelyard advise --for speed --any                     the fastest framework, retired or not
   steelyard advise --tune pytorch --minutes 10           are other settings of PyTorch faster?
   steelyard advise --tune jax --knob unroll=1,4,8        only these settings""",

@@ -58,7 +58,7 @@ def _main(argv: list[str]) -> int:
     except UserError as error:
         from steelyard.results.addresses import hidden_in
 
-        streams.tell(f"steelyard: {_one_line(hidden_in(str(error), argv))}")
+        streams.tell(f"steelyard: {one_line(hidden_in(str(error), argv))}")
         return error.exit_code
     except KeyboardInterrupt:
         streams.tell("steelyard: stopped.")
@@ -66,9 +66,9 @@ def _main(argv: list[str]) -> int:
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         if error.errno == errno.ENAMETOOLONG:
-            streams.tell(_one_line(f"steelyard: {where}{error.strerror}. Give a shorter name."))
+            streams.tell(one_line(f"steelyard: {where}{error.strerror}. Give a shorter name."))
         elif error.errno in FIXABLE:
-            streams.tell(_one_line(f"steelyard: {where}{error.strerror}. {DISK_ADVICE}"))
+            streams.tell(one_line(f"steelyard: {where}{error.strerror}. {DISK_ADVICE}"))
         else:
             raise
         return UserError.exit_code
@@ -116,7 +116,7 @@ def overview() -> str:
     )
 
 
-def _one_line(error: object) -> str:
+def one_line(error: object) -> str:
     """Return the text of an error with control characters escaped: names and files may contain them, even terminal commands."""
     return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in str(error))
 

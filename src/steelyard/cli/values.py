@@ -12,6 +12,8 @@ from steelyard_worker.accumulation import KNOB
 if TYPE_CHECKING:
     from datetime import date
 
+    from steelyard.wording.prices import Price
+
 SILENCE = Range(1)
 WEIGHT = Range(above=0, most=1_000_000)
 EPOCHS = Range(1, 1_000_000)
@@ -113,6 +115,13 @@ def goal(text: str) -> tuple[str, float]:
     if not WEIGHT.holds(found):
         raise UserError(f"--for {text}: a weight must be {WEIGHT.words}; leave out what does not matter.")
     return name, found
+
+
+def price(text: str) -> "Price":
+    """Read a price such as `1.2/h` or `0.30/kWh`."""
+    from steelyard.wording import prices  # not needed for --help
+
+    return prices.price(text)
 
 
 def steps(text: str) -> int:

@@ -57,7 +57,7 @@ class Recipe:
 
 
 def recipe_of(lock: Lock) -> Recipe | None:
-    """Return how the package that a lock file wants to be built is compiled; None: it wants none."""
+    """Return the recipe of the package that a lock file requires to be built; None if it requires none."""
     facts = lock.facts
     if "built" not in facts:
         return None

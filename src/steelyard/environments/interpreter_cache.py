@@ -1,4 +1,4 @@
-"""What is known of an interpreter since it was last examined: what it can import, and that its framework could be imported."""
+"""The results of the last examination of an interpreter: what it can import, and that its framework could be imported."""
 
 import hashlib
 import json

@@ -14,7 +14,7 @@ Made = Environment | Failure
 
 
 class Waits:
-    """How long all work has stood still because it waited for environments. Threads that work meanwhile are no such time."""
+    """The time during which all work waited for environments. Time in which any thread works does not count."""
 
     def __init__(self) -> None:
         self._lock = Lock()

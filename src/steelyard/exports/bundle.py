@@ -52,6 +52,15 @@ class Bundle:
     not_hidden: list[str]
 
 
+@dataclass(frozen=True)
+class Copy:
+    """A copy of a record without what is private. `name`: that of the run, without private words; `words`: what was hidden."""
+
+    name: str
+    words: dict[str, str]
+    not_hidden: list[str]
+
+
 def write(run: Path, target: Path, hide: Iterable[str] = ()) -> Bundle:
     """Write the bundle of a run into a new folder. `hide`: further private words.
 
@@ -62,14 +71,10 @@ def write(run: Path, target: Path, hide: Iterable[str] = ()) -> Bundle:
     writing.check_outside(target, run)
     if target.exists():
         raise UserError(f"{target} exists already. Name another folder with -o, or remove it.")
-    known = record.read(run)
-    sources = {path: run / path for path in identity.files_of(run) if _is_kept(path)}
-    texts = [_read(path) for path in sources.values() if path.suffix not in (*NUMBERS, ".bin")]
-    words, not_hidden = private_words.words(known, texts, hide)
     try:
-        target.mkdir(parents=True)
-        _fill(run, target, sources, Hiding(words, private_words.spaced_paths(texts)), private_words.command(known))
-        _check(target, words)
+        done = copy(run, target, hide)
+        _describe(target, done.name)
+        _check(target, done.words, [target / README])
     except OSError as error:
         shutil.rmtree(target, ignore_errors=True)
         raise UserError(f"{target} cannot be written ({error.strerror}). Name another folder with -o.") from None
@@ -77,7 +82,23 @@ def write(run: Path, target: Path, hide: Iterable[str] = ()) -> Bundle:
         shutil.rmtree(target, ignore_errors=True)
         raise
     files = sorted(path.relative_to(target).as_posix() for path in target.rglob("*") if path.is_file())
-    return Bundle(target, files, not_hidden)
+    return Bundle(target, files, done.not_hidden)
+
+
+def copy(run: Path, target: Path, hide: Iterable[str] = ()) -> Copy:
+    """Copy what a report reads of a record into a new folder, without what is private. Links are not followed.
+
+    UserError: the record is damaged, or something private could not be hidden; OSError: the folder cannot be written.
+    """
+    known = record.read(run)
+    sources = {path: run / path for path in identity.files_of(run) if _is_kept(path)}
+    texts = [_read(path) for path in sources.values() if path.suffix not in (*NUMBERS, ".bin")]
+    words, not_hidden = private_words.words(known, texts, hide)
+    hiding = Hiding(words, private_words.spaced_paths(texts))
+    target.mkdir(parents=True)
+    _fill(run, target, sources, hiding, private_words.command(known))
+    _check(target, words, sorted(target.rglob("*")))
+    return Copy(hiding.name(run.name), words, not_hidden)
 
 
 def _is_kept(path: str) -> bool:
@@ -108,7 +129,11 @@ def _fill(run: Path, target: Path, sources: dict[str, Path], hiding: Hiding, com
             shutil.copyfile(source, place)
         else:
             place.write_text(_renamed(_hidden(source, hiding, command), ids), encoding="utf-8")
-    (target / README).write_text(bundle_readme.text(analysis.view(target), hiding.name(run.name)), encoding="utf-8")
+
+
+def _describe(target: Path, name: str) -> None:
+    """Write the README and the hashes of a copied record."""
+    (target / README).write_text(bundle_readme.text(analysis.view(target), name), encoding="utf-8")
     sums = [f"{_sha256(path)}  {path.relative_to(target)}" for path in sorted(target.rglob("*")) if path.is_file()]
     (target / SUMS).write_text("\n".join(sums) + "\n", encoding="utf-8")
 
@@ -129,7 +154,7 @@ def _hidden(source: Path, hiding: Hiding, command: str) -> str:
 
 
 def _json(text: str, hiding: Hiding, command: str) -> str:
-    """Return JSON without what is private; a text that is none is left out, as readers do."""
+    """Return JSON without what is private; a text that is no JSON is left out, as readers do."""
     try:
         value = records.parse(text)
     except ValueError:
@@ -171,15 +196,15 @@ def _renamed(text: str, ids: dict[str, str]) -> str:
     return text
 
 
-def _check(target: Path, words: dict[str, str]) -> None:
-    """Raise UserError where a private word is left in the name or the text of a file."""
+def _check(target: Path, words: dict[str, str], paths: Iterable[Path]) -> None:
+    """Raise UserError where a private word is left in the name or the text of a file in the folder `target`."""
     check = Hiding(words)
-    for path in sorted(target.rglob("*")):
+    for path in paths:
         name = path.relative_to(target).as_posix()
         text = path.read_text(encoding="utf-8") if path.is_file() and path.suffix not in (*NUMBERS, ".bin") else ""
         if check.is_in(name) or check.is_in(text):
             raise UserError(
-                f"A private word is left in {name}, so no bundle was written. Name it with --hide and try again."
+                f"A private word is left in {name}, so it cannot be published. Name it with --hide and try again."
             )
 
 

@@ -7,13 +7,15 @@ from typing import NamedTuple
 class Format(NamedTuple):
     """A format. `module`: the file of this room that writes it; `ending`: that of its file, empty where it writes a folder.
 
-    A module of a text has `text(view)`, of another file `content(view)`, of a folder `write(view, folder)`.
+    A module of a text has `text(view)`, of another file `content(view)`, of a folder `write(view, folder)`. `is_store`: whether a
+    folder or the address of a store is written to; its module has `write_to(view, address)`, too.
     """
 
     about: str
     module: str
     ending: str = ""
     is_text: bool = False
+    is_store: bool = False
 
 
 FORMATS = {
@@ -26,6 +28,7 @@ FORMATS = {
     "svg": Format("every plot of the page for a paper, as SVG", "svg_plots"),
     "pdf": Format("every plot of the page for a paper, as PDF", "pdf_plots"),
     "tensorboard": Format("event files of TensorBoard", "tensorboard_log"),
+    "mlflow": Format("a store of MLflow, with a run for each contender", "mlflow_log", is_store=True),
 }
 
 

@@ -1,4 +1,4 @@
-"""What in the record of a run is private: names of hosts, nodes and users, and paths; and texts without all of it."""
+"""The private words in the record of a run: names of hosts, nodes and users, and paths; and texts without them."""
 
 from __future__ import annotations
 

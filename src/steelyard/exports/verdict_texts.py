@@ -22,7 +22,7 @@ KEY_LENGTH = 12
 
 @dataclass(frozen=True)
 class VerdictTable:
-    """The table of one input. `headings` and `rows` have the same number of texts; `label`: the group and the input."""
+    """The table of one input. `title` and `label`: the comparison and its group; `heading`: the input, in words."""
 
     title: str
     label: str
@@ -124,4 +124,5 @@ def _facts(view: View) -> list[tuple[str, str]]:
         ("Machine", f"{machine} ({known.machine})" if known.machine else machine),
         ("Versions", ", ".join([*versions, f"steelyard {known.steelyard}, method {known.method}".strip()])),
         ("Run", f"{view.name}, {formatted.moment(known.created)}"),
+        ("Price", str(view.price) if view.price else ""),
     ]

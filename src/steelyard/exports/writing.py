@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from steelyard.errors import UserError, named
@@ -10,8 +11,6 @@ from steelyard.exports.formats import FORMATS, listed
 from steelyard.files import atomic
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from steelyard.analysis.model import View
     from steelyard.exports.formats import Format
 
@@ -26,13 +25,16 @@ def text(view: View, name: str) -> str:
     return found
 
 
-def export(view: View, name: str, path: Path) -> list[Path]:
+def export(view: View, name: str, path: Path | str) -> list[Path]:
     """Write the results and return the paths of the files. A file in a folder that exists is named like the run.
 
+    A format that writes into a store also takes its address as `path`, such as `sqlite:///results.db`.
     UserError: there is no such format, a library is missing, or the path cannot be written or is inside the folder of the run.
     """
     chosen = _named(name)
-    target = path.expanduser().absolute()
+    if chosen.is_store and "://" in str(path):
+        return _in_store(view, chosen, str(path))
+    target = Path(path).expanduser().absolute()
     if chosen.ending and target.is_dir():
         target /= f"{view.name}{chosen.ending}"
     check_outside(target, view.folder)
@@ -53,6 +55,14 @@ def _file(view: View, chosen: Format, target: Path) -> Path:
     content: bytes = module.text(view).encode() if chosen.is_text else module.content(view)
     target.parent.mkdir(parents=True, exist_ok=True)
     return atomic.write_bytes(target, content)
+
+
+def _in_store(view: View, chosen: Format, address: str) -> list[Path]:
+    try:
+        written: list[Path] = _module(chosen).write_to(view, address)
+    except OSError as error:
+        raise UserError(f"{address} cannot be written ({error.strerror}). Name another place with -o.") from None
+    return written
 
 
 def _in_folder(view: View, chosen: Format, target: Path) -> list[Path]:

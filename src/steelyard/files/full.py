@@ -1,4 +1,4 @@
-"""What is said when a disk is full."""
+"""The message for a full disk."""
 
 import errno
 from pathlib import Path

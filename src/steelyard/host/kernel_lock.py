@@ -12,7 +12,7 @@ RETRY_S = 0.02
 
 
 class KernelLock:
-    """A machine without such a file, or without such locks, is free for everyone."""
+    """A lock on one file. Without the file, or on a system without such locks, it counts as free."""
 
     def __init__(self, opened: Callable[[], int | None]) -> None:
         """`opened`: returns a descriptor of the file; None: there is none."""
@@ -49,7 +49,7 @@ class KernelLock:
             self._file = None
 
     def is_free(self) -> bool:
-        """Report whether no process has the lock, not even a part of it."""
+        """Report whether no process has the lock, exclusive or shared."""
         free = self.acquire()
         self.release()
         return free

@@ -55,7 +55,7 @@ _assumed: ContextVar[bool] = ContextVar("assumed", default=False)
 
 @contextlib.contextmanager
 def assumed() -> Iterator[None]:
-    """Plan as if this machine could have two hosts while the block runs: what a study can say depends on nobody's rights."""
+    """During the block, plan as if this machine could have two hosts: a study must not depend on the user's rights."""
     token = _assumed.set(True)
     try:
         yield

@@ -13,7 +13,7 @@ PROC = Path("/proc")
 
 
 class OwnWork(NamedTuple):
-    """What this process and everything it started have done, and ended children for which one of them has waited.
+    """The work of this process and everything it started, with that of ended children for which one of them has waited.
 
     `cpu_s`: user and system time in seconds. `stopped`: the ids of those that a signal has stopped.
     """

@@ -1,4 +1,4 @@
-"""How long others kept a process of this run from computing, as the samples of the machine show it.
+"""How long others kept a process of this run from computing, according to the samples of the machine.
 
 The sampler is another process than the one that is timed. It sees work of other programs, steal of the hypervisor, a machine that
 stands still as a whole, and a process that was stopped. A process that waits by itself changes none of these.
@@ -17,9 +17,9 @@ LATE_S = 0.05
 def withheld_s(samples: Sequence[Sample], start_ns: int, end_ns: int, pid: int = 0) -> float:
     """Return for how long, at most, others kept a process from computing between two readings of the monotonic clock, seconds.
 
-    CPU time that others took counts as if the process had waited for all of it, in the intervals between samples that the given
-    one touches, and only what exceeds the limits up to which a machine counts as undisturbed. `pid`: of the process, to see
-    whether it was stopped; 0: not known. Where nothing was sampled the result is 0.
+    All CPU time that others took counts as waiting, in every interval between samples that the given interval touches, but only
+    the part beyond the limits of an undisturbed machine. `pid`: of the process, to see whether it was stopped; 0: not known.
+    Where nothing was sampled the result is 0.
     """
     total = 0.0
     for first, last in pairwise(samples):

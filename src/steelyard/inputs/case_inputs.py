@@ -1,4 +1,4 @@
-"""What cases compute on, made once and shared: initial weights, prepared data and its order, a synthetic batch."""
+"""The inputs of cases, made once and shared: initial weights, prepared data and its order, a synthetic batch."""
 
 import hashlib
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Whether the metric of a workload can be computed of what its network gives, as far as a plan shows it."""
+"""Whether the metric of a workload can be computed from the outputs of its network, as far as a plan shows this."""
 
 from steelyard.errors import UserError
 from steelyard.inputs.data.sample_arrays import described

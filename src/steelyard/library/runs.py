@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ from steelyard.library.tables import Table
 from steelyard.results import run_folders
 from steelyard.results.quantities import STEP_TIME
 from steelyard.results.quantities import quantity as quantity_named
+from steelyard.wording import prices
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from steelyard.analysis.model import View
     from steelyard.analysis.notices import ResultWarning
     from steelyard.results.record import RunRecord
+    from steelyard.wording.prices import Price
 
 
 def load(run: str | Path = "latest", runs: str | Path | None = None) -> Run:
@@ -35,12 +37,16 @@ def load(run: str | Path = "latest", runs: str | Path | None = None) -> Run:
     return Run(run_folders.find(root, str(run)))
 
 
+def _view(folder: Path, quantity: str, price: Price | None) -> View:
+    return analysis.view(folder, quantity_named(quantity, price), price)
+
+
 class Run:
     """A run. Everything that it returns is read from its folder."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._view = lru_cache(maxsize=None)(lambda name: analysis.view(folder, quantity_named(name)))
+        self._view = lru_cache(maxsize=None)(partial(_view, folder))
 
     @property
     def name(self) -> str:
@@ -59,19 +65,23 @@ class Run:
 
     @property
     def warnings(self) -> tuple[ResultWarning, ...]:
-        """What makes results doubtful, with advice."""
+        """The reasons to doubt results, with advice."""
         return self.view().warnings
 
-    def view(self, quantity: str = STEP_TIME.name) -> View:
-        """Return everything that its page shows, ranked by a quantity such as "peak memory"."""
-        return self._view(quantity_named(quantity).name)
+    def view(self, quantity: str = STEP_TIME.name, price: str = "") -> View:
+        """Return everything that its page shows, ranked by a quantity such as "peak memory", with costs at a price.
 
-    def comparison(self, name: str, quantity: str = STEP_TIME.name) -> Comparison:
+        `price`: as of `--price`, such as "1.20 EUR/h" or "0.30/kWh"; the quantity "cost" needs one. UserError: it is none.
+        """
+        paid = prices.price(price) if price else None
+        return self._view(quantity_named(quantity, paid).name, paid)
+
+    def comparison(self, name: str, quantity: str = STEP_TIME.name, price: str = "") -> Comparison:
         """Return a comparison by the name of its group, or of its workload if only one group has that; ranked by a quantity.
 
         UserError: there is no such comparison, or there are several.
         """
-        known = {comparison.group: comparison for comparison in self.view(quantity).comparisons}
+        known = {comparison.group: comparison for comparison in self.view(quantity, price).comparisons}
         matching = [group for group in known if group == name or group.partition(":")[0] == name]
         if name in known:
             return Comparison(known[name])
@@ -91,26 +101,36 @@ class Run:
         """Iterate over the comparisons."""
         return iter(self.comparisons)
 
-    def table(self, quantity: str = STEP_TIME.name) -> Table:
-        """Return the verdict tables of all comparisons as one, ranked by a quantity. UserError: there is no such quantity."""
-        compared = self.view(quantity).comparisons
+    def table(self, quantity: str = STEP_TIME.name, price: str = "") -> Table:
+        """Return the verdict tables of all comparisons as one, ranked by a quantity; `price`: of a cost, as of `view`.
+
+        UserError: there is no such quantity.
+        """
+        compared = self.view(quantity, price).comparisons
         return table_of([(comparison, source) for comparison in compared for source in comparison.rankings])
 
     def tidy(self) -> Table:
         """Return one row for each process, input and quantity, with all fields of its case (`docs/reference/tidy-table.md`)."""
         return Table(list(tidy.rows(self.view())))
 
-    def export(self, format: str, path: str | Path, quantity: str = STEP_TIME.name) -> list[Path]:  # noqa: A002
+    def export(
+        self,
+        format: str,  # noqa: A002 - the word of the command
+        path: str | Path,
+        quantity: str = STEP_TIME.name,
+        price: str = "",
+    ) -> list[Path]:
         """Write the results to a file or a folder, and return the paths of the files: `steelyard export` in a program.
 
-        `format`: csv, parquet, md, latex, json, hud, svg, pdf or tensorboard. UserError: there is no such format, its
-        library is not installed, or the path cannot be written or lies in the folder of the run.
+        `format`: csv, parquet, md, latex, json, hud, svg, pdf, tensorboard or mlflow, whose path may be `sqlite:///FILE`.
+        UserError: there is no such format, its library is not installed, or the path cannot be written or lies in the folder of
+        the run.
         """
-        return writing.export(self.view(quantity), format, Path(path))
+        return writing.export(self.view(quantity, price), format, path)
 
-    def write_page(self, path: str | Path, quantity: str = STEP_TIME.name) -> Path:
+    def write_page(self, path: str | Path, quantity: str = STEP_TIME.name, price: str = "") -> Path:
         """Write the page of the run to a file and return its path. UserError: it cannot be written."""
-        return report.write(self.view(quantity), Path(path).expanduser().absolute())
+        return report.write(self.view(quantity, price), Path(path).expanduser().absolute())
 
     def __repr__(self) -> str:
         """Return the name of the run and its verdicts."""
@@ -121,8 +141,8 @@ class Run:
         """Return the verdict tables, which notebooks show."""
         return self.table()._repr_html_()
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return what `steelyard report --json` prints."""
+    def as_dict(self, price: str = "") -> dict[str, Any]:
+        """Return what `steelyard report --json` prints, with costs if there is a price."""
         from steelyard.report import as_json
 
-        return as_json.as_dict(self.view())
+        return as_json.as_dict(self.view(price=price))

@@ -34,10 +34,10 @@ class Process:
 
 
 def examine(options: Options, screen: Screen) -> list[Finding]:
-    """Return a finding for every check of the one framework in `options`, and first one that says on which workload.
+    """Return a finding for every check of the one framework in `options`; the first finding names the workload.
 
-    That is the one in `options`, or else the smallest that the framework implements. Raises UserError where the framework is
-    unknown, implements no workload, or has no environment.
+    The workload is the one in `options`, or else the smallest that the framework implements. Raises UserError where the framework
+    is unknown, implements no workload, or has no environment.
     """
     frameworks.use(options.framework_folders)
     (name,) = options.frameworks

@@ -20,16 +20,17 @@ from steelyard.statistics.effort import FIRST_RATIO
 from steelyard.statistics.orders import round_order
 from steelyard_worker.protocol import Job
 
-# A process may need more memory than its estimate, and a full memory slows all down.
+# A process may need more memory than its estimate, and a machine without free memory slows all processes down.
 SPARE_MEMORY = 2
 
 
 @dataclass(frozen=True)
 class Attempt:
-    """What is run: the cases of a group, by their ids, in one round. A disturbed round is repeated under the next number.
+    """The work of one attempt: the cases of a group, by their ids, in one round. A disturbed round is repeated under the next
+    number.
 
     `ratios`: case id -> s_step / s_process, where it is known; it decides how many steps the process counts.
-    `nodes`: of a cluster that it needs at the same time, because a strategy is spread over them.
+    `nodes`: how many nodes of a cluster it needs at the same time, because a strategy is spread over them.
     """
 
     group: str
@@ -42,10 +43,10 @@ class Attempt:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of an attempt. `node`: where it ran; empty: on the machine of the run, without a cluster.
+    """The outcome of an attempt. `node`: where it ran; empty: on the machine of the run, without a cluster.
 
-    `reasons`, `severity` and `host_noise`: what disturbed the machine, as in rounds.jsonl. `lost`: why the attempt did not come
-    to its end, such as a node that left; its trials do not count then. `beside`: the other nodes that had ranks of its
+    `reasons`, `severity` and `host_noise`: what disturbed the machine, as in rounds.jsonl. `lost`: why the attempt did not
+    finish, such as a node that left the cluster; its trials then do not count. `beside`: the other nodes that had ranks of its
     strategies.
     """
 

@@ -15,16 +15,16 @@ from steelyard.measure import gemm
 
 SOURCE = "triad"
 KIND = "memory"
-"""In place of a precision, where the machine's peaks are stored."""
+"""The key in the stored peaks of the machine, in place of a precision."""
 SECONDS = 1.0
 WINDOWS = 5
-# How long the processes wait for each other. One that ran out of memory does not come.
+# How long the processes wait for each other at the start; one that ran out of memory never arrives.
 WAIT_S = 30
 # Each of the two arrays is this many times as large as the last-level caches together, as STREAM's rules ask.
 OVER_CACHE = 4
 # Where the system does not tell the size of the caches.
 USUAL_CACHE_BYTES = 64 * 2**20
-# Of the free memory that both arrays may take.
+# The share of the free memory that both arrays together may take.
 OF_MEMORY = 0.5
 # Scalars (float32) that are computed at a time: small enough for products to stay in a core's own cache.
 CHUNK = 2**15
@@ -82,7 +82,7 @@ def _begin(barrier: Barrier) -> None:
 
 
 def sweeps(scalars: int, window_s: float) -> list[float]:
-    """Return the GB/s of this process in each window, in two arrays of so many float32 scalars (a multiple of CHUNK)."""
+    """Return the GB/s of this process in each window, in two arrays of this many float32 scalars (a multiple of CHUNK)."""
     import numpy as np
 
     a, b = (np.full(scalars, value, np.float32).reshape(-1, CHUNK) for value in (1.0, 2.0))

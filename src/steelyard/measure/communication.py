@@ -14,7 +14,7 @@ from steelyard_worker.strategy import nodes_of
 
 
 def missing(session: Session, results: RoundResults) -> tuple[str, ...]:
-    """Return the ids of the cases that were measured and whose exchange is not known."""
+    """Return the ids of the measured cases whose exchange was not measured yet."""
     measured = results.finished.keys() - results.failed.keys()
     return tuple(
         variant.case.id
@@ -22,13 +22,13 @@ def missing(session: Session, results: RoundResults) -> tuple[str, ...]:
         if variant.case.id in measured
         and _exchanges(variant)
         and not _is_known(session, variant)
-        # A node measures an exchange by itself, without the others.
+        # Every node measures an exchange on its own, without the other nodes.
         and nodes_of(variant.case.strategy) == 1
     )
 
 
 def measure(session: Session, cases: Collection[str]) -> None:
-    """Measure the exchange of these cases, by id. A failure keeps its reason."""
+    """Measure the exchange of these cases, by id. The reason of a failure is stored."""
     for variant in (session.plan.by_id[each] for each in cases):
         session.screen.say(f"measuring the exchange of {variant.key}")
         _measure(session, variant)

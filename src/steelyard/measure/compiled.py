@@ -1,8 +1,8 @@
 """Code that a framework's compiler keeps on the disk: shared by processes of one environment and machine, never half-written.
 
-Frameworks that keep compiled code do so in one folder for all their processes. What a process that was killed has written there
-in part makes every later one fail. Here each process works in a folder of its own, with links to what earlier ones have
-finished. What it adds is taken over only if it came to its end.
+Frameworks that keep compiled code do so in one folder for all their processes. A file that a killed process has written only in
+part makes every later process fail. Here each process works in a folder of its own, with links to what earlier ones have
+finished. The files that it adds are shared only if the process finished.
 """
 
 import os

@@ -14,10 +14,10 @@ from steelyard.measure.processes import OUT_OF_MEMORY
 from steelyard_worker import protocol
 from steelyard_worker.protocol import EVENTS, PLACE, rank_folder
 
-# How long a process needs at most to write where it is.
+# The longest time that a process needs to write its current position.
 WRITING_S = 5.0
 LINE = re.compile(r'File "(.*)", line (\d+) in (\S+)')
-# What messages say that follow from the end of another rank.
+# Parts of messages that are the consequence of another rank's end.
 CONSEQUENCE = re.compile(
     r"connect|peer|socket|gloo|nccl|broken pipe|time.?out|timed out|unavailable|shut.?down|abort|EOF|coordinat|heartbeat",
     re.IGNORECASE,
@@ -36,7 +36,7 @@ class RankState:
 
     @property
     def kind(self) -> str:
-        """How it ended; empty if it has not recorded any end."""
+        """The kind of its end; empty if it has not recorded any end."""
         return str(self.ending.get("event", ""))
 
 
@@ -104,7 +104,7 @@ def _first(failed: list[RankState], count: int) -> tuple[str, str]:
 
 
 def places(trial: Path, count: int) -> str:
-    """Ask every rank that still runs where it is, and return a sentence about it; empty where none answers."""
+    """Ask every running rank for its current position in the code, and return a sentence about it; empty if none answers."""
     found = states(trial, count)
     for each in found:
         if each.pid and not each.kind:

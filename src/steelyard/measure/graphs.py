@@ -15,7 +15,7 @@ SPREAD = "The graph of a training over several ranks is not counted."
 
 
 def count(session: Session) -> None:
-    """Count the graph of every variant that the plan names and that has no counts yet. A failure keeps its reason."""
+    """Count the graph of every variant that the plan names and that has no counts yet. The reason of a failure is stored."""
     for variant in session.plan.counted:
         if not _is_known(session, variant):
             session.screen.say(f"counting the graph of {variant.key}")

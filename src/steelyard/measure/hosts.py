@@ -24,9 +24,9 @@ CONNECTS_S = 5.0
 
 @dataclass(frozen=True)
 class Meeting:
-    """Where the ranks of one trial find each other. All of them must have the same.
+    """How the ranks of one trial find each other; all ranks need the same values.
 
-    ports: free on the first host. addresses: of the hosts. key: that ranks must know.
+    ports: free ports of the first host. addresses: of the hosts. key: a secret without which no rank may connect.
     """
 
     ports: tuple[int, ...]
@@ -36,7 +36,7 @@ class Meeting:
 
 @dataclass(frozen=True)
 class Hosts:
-    """The hosts as one of them sees them. `namespaces`: of hosts that are on this machine; empty where they are not.
+    """The hosts, as seen from one of them. `namespaces`: of hosts that are on this machine; empty for other machines.
 
     `number`: of this host among nodes of a cluster. `interface`: the network interface between the hosts; empty on one host.
     """
@@ -113,7 +113,7 @@ def _interface(address: str) -> str:
 
 
 def _check_loopback() -> None:
-    """Check that processes of this machine reach each other. UserError: they do not, so ranks would wait until they give up."""
+    """Check that processes of this machine reach each other. UserError: they do not, so that ranks would wait in vain."""
     try:
         with socket.create_server((LOOPBACK, 0)) as server, socket.create_connection(server.getsockname(), CONNECTS_S):
             pass

@@ -33,7 +33,7 @@ def restored(job: Job, has_events: bool, verdict: tuple[str, str]) -> tuple[str,
 
 
 def _missing(folder: Path, has_events: bool) -> str:
-    """Return in words what is missing; where something else stands in its place, that is removed."""
+    """Say what is missing; anything else in its place is removed."""
     if folder.is_symlink() or not folder.is_dir():
         _remove(folder)
         folder.mkdir(parents=True)
@@ -50,7 +50,7 @@ def _is_file(path: Path) -> bool:
 
 
 def _remove(path: Path) -> None:
-    """Remove what stands in the place of a file or a folder, and never what a link points to."""
+    """Remove whatever is at a path, but never the target of a link."""
     if path.is_dir() and not path.is_symlink():
         path.rename(path.with_name(f"{path.name}.replaced"))
     else:

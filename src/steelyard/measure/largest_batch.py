@@ -1,6 +1,7 @@
-"""The largest batch that a case trains within its memory: powers of two, then bisection. What passed has to pass once more.
+"""The largest batch that a case trains within its memory: powers of two, then bisection, then a second pass.
 
-Where it does not, the search goes on below it: processes of a framework differ in their memory.
+If the batch that was found does not pass a second time, the search continues below it, because processes of a framework differ in
+their memory.
 
 Every batch that is tried is a process of its own; its record is in the folder `probes` of the run.
 """
@@ -31,8 +32,8 @@ Stopped = Callable[[], bool]
 def find(session: Session, job: Job) -> Trial:
     """Return the trial of a measuring job at its largest batch, which a probe has passed before.
 
-    If not even one sample fits, it is the failed trial of that; if a process fails for another reason than memory, it is that
-    of its batch.
+    If not even one sample fits, return the failed trial of one sample; if a process fails for another reason than memory, return
+    its trial.
     """
     name, crashed = session.plan.by_id[job.case.id].key, list[int]()
 

@@ -33,7 +33,7 @@ POLL_S = 0.05
 # The outcome of a process that was stopped with its run. It is no failure of its framework, so the record has no error, and the
 # run repeats the process when it is continued.
 STOPPED = ("killed", "The worker was stopped with the run.")
-# What a process gets to end by itself when ranks on another node have ended too early.
+# The time that a process has to end by itself after ranks on another node have ended too early.
 GRACE_S = 5.0
 
 
@@ -75,7 +75,7 @@ def launch(
 
 
 def _watched(trial: Trial, seen: Watching) -> Trial:
-    """Add what the launcher saw to the record of a trial that has finished. A scripted clock has nothing to do with it."""
+    """Add the launcher's observations to the record of a finished trial, unless its framework has a scripted clock."""
     found = seen.record(several=_processes(trial.job) > 1)
     if found is None or frameworks.framework(trial.job.case.framework).scripted:
         return trial
@@ -228,7 +228,7 @@ def _wait(
 def record_error(trial: Trial, kind: str, message: str) -> Trial:
     """Append the launcher's error to the events; an incomplete last line of the worker is removed first.
 
-    That a process was stopped with its run is told, and not recorded.
+    If a process was stopped with its run, the error is shown, but not recorded.
     """
     if (kind, message) == STOPPED:
         return replace(trial, error=STOPPED)
@@ -249,7 +249,7 @@ class _Tail:
     def new(self) -> list[dict[str, Any]]:
         self._seen.looks()
         if not self._path.is_file():
-            # What waits for its turn would wait for ever, because nobody reads that it does.
+            # A process that waits for its turn would wait for ever, because nobody would read its event.
             self.is_gone = self._position > 0 or not self._path.parent.is_dir()
             return []
         try:

@@ -9,7 +9,8 @@ from steelyard.results.trials import Trial
 from steelyard_worker import job_kinds
 from steelyard_worker.protocol import Job
 
-# A log in which libraries list what they compute. What is left out of it could be what is looked for, so it is never cut.
+# The variable with which libraries log what they compute. Such a log is never shortened, because the part left out may be the one
+# that is needed.
 ASKED_FOR = "ONEDNN_VERBOSE"
 LONGEST_READ_BYTES = 4 * 10**9
 

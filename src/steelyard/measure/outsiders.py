@@ -1,4 +1,4 @@
-"""Processes that one which waits for its turn has started, and that did not stop with it: they have left its group."""
+"""Processes that a waiting process has started and that did not stop with it, because they have left its group."""
 
 import os
 import signal
@@ -9,12 +9,12 @@ import psutil
 
 from steelyard.host import left_behind
 
-# How often they are looked for. A look takes some milliseconds, between two blocks, while nothing is timed.
+# How often they are searched for. A search takes some milliseconds, between two blocks, while nothing is timed.
 PERIOD_S = 5.0
 
 
 class Outsiders:
-    """Those of one process. `pid`: its number."""
+    """The outsiders of one process. `pid`: the id of that process."""
 
     def __init__(self, pid: int) -> None:
         self._pid = pid
@@ -29,7 +29,7 @@ class Outsiders:
         self._send(signal.SIGSTOP)
 
     def go_on(self) -> None:
-        """Let them go on."""
+        """Let them continue."""
         self._send(signal.SIGCONT)
 
     def _look(self) -> list[psutil.Process]:

@@ -1,4 +1,4 @@
-"""The ranks of a trial on another node than the first one: they start when the first node asks for them, and end with it."""
+"""The ranks of a trial on a further node: they start when the first node asks for them, and end with it."""
 
 import contextlib
 import subprocess
@@ -27,7 +27,7 @@ JOBS = "parts"
 
 @dataclass(frozen=True)
 class Order:
-    """What a node is asked to run a part of: everything of a job that its first node has decided.
+    """A request to a further node to run its ranks of a job, with everything that the first node has decided.
 
     `number`: of the round. Everything else is the same on all nodes.
     """
@@ -39,7 +39,7 @@ class Order:
 
 
 def run(job: Job, python: Path, hosts: Hosts, stopped: Callable[[], bool], line: Path) -> Trial:
-    """Run this node's ranks of a job to their end, or until they are `stopped`. The returned Trial has no times.
+    """Run this node's ranks of a job to their end, or until they are `stopped`. The returned trial has no times.
 
     `line`: a file for the job, outside the trial's folder, which holds nothing but the folders of these ranks. `error` is set
     if a rank ended too early.

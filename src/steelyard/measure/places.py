@@ -23,7 +23,7 @@ class Place(Protocol):
         """Return whether a node of this name belongs to the place, idle or not."""
 
     def start(self, attempt: Attempt, node: str) -> None:
-        """Begin an attempt on an idle node, and on as many others as it needs if there are so many."""
+        """Begin an attempt on an idle node, and on the further nodes that it needs if enough are idle."""
 
     def wait(self) -> Outcome | None:
         """Wait until an attempt ends, or a node has become idle (None). UserError: no node is left."""

@@ -28,7 +28,8 @@ FULL_CODES = (5, 120)
 NOT_FOUND = 119
 # How much of the end of a log is searched for its last line.
 TAIL_BYTES = 1 << 16
-# What processes get to end by themselves after the first one has ended; those of libraries notice that within a second or so.
+# The time that processes have to end by themselves after the first one has ended; those of libraries notice it within about a
+# second.
 PATIENCE_S = 3.0
 # The warning in the record of a trial whose processes did not.
 LEFT = "left-processes"
@@ -43,13 +44,13 @@ def running(
     `record`: the folder of the first process's events.
 
     Their temporary files are in a folder that is removed afterwards: frameworks leave some behind, such as torchrun a folder for
-    each start. So are processes: what is still there is ended, and a warning in the record of the trial says so. Raises OSError
+    each start. Processes that are still alive are ended as well, and a warning in the record of the trial says so. Raises OSError
     if the process cannot be started.
     """
     environ = clean_environ(python) | job.variables | {"STEELYARD_PARENT": str(os.getpid())}
     with contextlib.ExitStack() as stack:
         own = ""
-        with contextlib.suppress(OSError):  # no room for a folder there: what needs one fails with a reason of its own
+        with contextlib.suppress(OSError):  # no room for a folder: a process that needs one fails with its own reason
             temporary = tempfile.TemporaryDirectory(prefix="steelyard-", ignore_cleanup_errors=True)
             own = environ[left_behind.VARIABLE] = stack.enter_context(temporary)
         process = _start(job, python, worker, log, hosts, line, environ)

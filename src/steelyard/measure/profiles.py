@@ -49,9 +49,8 @@ def missing(
 
 
 def take(session: Session, profiles: Iterable[Missing], processes: int = 1) -> None:
-    """Take profiles, of which a variant has as many as `processes`.
-
-    A failure keeps its reason, and is tried again the next time. ResumableError: the disk has no room for another profile.
+    """Take profiles, `processes` of each variant. The reason of a failure is stored, and the profile is tried again next time.
+    ResumableError: the disk has no room for another profile.
     """
     for each in profiles:
         session.check_disk("explain --run")
@@ -66,7 +65,7 @@ def take(session: Session, profiles: Iterable[Missing], processes: int = 1) -> N
 
 @contextmanager
 def _replacing(run: Path, folder: Path) -> Iterator[bool]:
-    """Empty a run's folder, and bring back the profile that it held if there is none in the end; yields whether it held one."""
+    """Empty the folder of a profile, and restore the earlier profile if no new one was made; yields whether there was one."""
     within.check(run, folder)
     held, aside = (folder / recorded.RULES).exists(), folder.with_name(f"{folder.name}.earlier")
     within.remove(run, aside if held else folder)

@@ -117,7 +117,7 @@ def _link(source: str, target: str) -> None:
 
 
 def _origin(folder: Path, earlier: RunRecord, group: Group) -> Reused:
-    """Return where the rounds were measured: in that run, or in the one that it had them from."""
+    """Return where the rounds were measured: in that run, or in the run from which it took them."""
     name = next(each.name for each in earlier.plan.groups if {*_ids(group)} <= {*_ids(each)})
     return earlier.reused.get(name) or Reused(run=folder.name, created=earlier.created)
 

@@ -50,7 +50,7 @@ def minutes_of(session: Session) -> float:
 
 @dataclass(frozen=True)
 class Standing:
-    """What the rounds of a group say so far. `ranking`: of those that can be in a verdict; `everyone`: also of the others."""
+    """The results of a group's rounds so far. `ranking`: of those that can be in a verdict; `everyone`: also of the others."""
 
     ranking: Ranking
     everyone: Ranking
@@ -59,7 +59,7 @@ class Standing:
     def wanted(self) -> frozenset[str]:
         """The contenders of the next round; empty if all verdicts are decided.
 
-        One that is in no verdict accompanies the others as long as it would itself be undecided.
+        A contender that is in no verdict runs as long as it would be undecided.
         """
         if not (wanted := rounds_wanted(self.ranking)):
             return wanted
@@ -129,7 +129,7 @@ class _Rounds:
         return not self._place.idle() or any(wave.waiting for wave in self._waves)
 
     def _next(self, idle: frozenset[str]) -> _Task | None:
-        """Return the round to start now; None if all that are left wait for a decision, or for their node."""
+        """Return the round to start now; None if all remaining rounds wait for a decision, or for their node."""
         for wave in self._waves:
             if not wave.waiting and not wave.running:
                 self._plan(wave)
@@ -151,7 +151,7 @@ class _Rounds:
         return task
 
     def _has_room(self, task: _Task, idle: frozenset[str]) -> bool:
-        """Return whether as many nodes are idle as a round needs; what needs more than there are fails where it is run."""
+        """Return whether enough nodes are idle for a round; a round that needs more nodes than exist fails when it is run."""
         return task.nodes <= len(idle) or task.nodes > self._place.size()
 
     def _is_late(self, task: _Task) -> bool:
@@ -178,7 +178,7 @@ class _Rounds:
                     return
 
     def _missing(self, group: Group, number: int, variants: list[Variant]) -> _Task | None:
-        """Return what is missing of a round: on the node that measured the rest of it, or all of it where that node has left."""
+        """Return the missing part of a round, for the node that measured the rest; the whole round if that node has left."""
         missing = [each for each in variants if not self._results.has(each.case.id, number)]
         if not missing:
             return None
@@ -191,7 +191,7 @@ class _Rounds:
         return _Task(group, number, tuple(variants))
 
     def _movable(self, task: _Task) -> _Task:
-        """Return the task; if the node has left that measured the rest of its round, all of the round on any node."""
+        """Return the task; if the node that measured the rest of its round has left, the whole round on any node."""
         if task.node is None or self._place.has(task.node):
             return task
         known = [

@@ -30,13 +30,13 @@ from steelyard_worker.case import Case
 from steelyard_worker.job_kinds import SEARCH
 
 ATTEMPTS = 2
-"""A process that the machine disturbed is followed by another one at once."""
+"""The most processes for one measurement: after one that the machine disturbed, another is started at once."""
 FIRST_SHARE = 0.4
-"""Of the time of a search, for the first process of each candidate."""
+"""The share of the time limit for the first processes of all candidates."""
 Certify = Callable[[Session], dict[str, dict[str, Any]]]
 """Certify the cases of a session; returns the certificates by case id."""
 LEAST = 3
-"""So many candidates are tried whatever the time: the usual settings and two others."""
+"""At least so many candidates are tried, even beyond the time limit: the usual settings and two others."""
 
 
 @dataclass

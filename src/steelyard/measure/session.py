@@ -121,7 +121,7 @@ class Session:
         return trial
 
     def check_disk(self, command: str = "run --resume") -> None:
-        """Check that the disk has room for the record of one more process; ResumableError: it has not.
+        """Check that the disk has room for the record of one more process; ResumableError: it does not.
 
         `command`: what continues the work, before the name of the run.
         """
@@ -133,7 +133,7 @@ class Session:
             )
 
     def check_room(self, what: str, needed_bytes: int, free_bytes: int) -> None:
-        """Check that the disk has room for what is saved; ResumableError: it has not. `what`: as it begins the sentence."""
+        """Check that the disk has room for what is saved; ResumableError: it does not. `what`: as it begins the sentence."""
         if needed_bytes + SPARE_BYTES > free_bytes:
             raise ResumableError(
                 f"{what} save up to {needed_bytes / 1e9:.1f} GB, and the disk that holds {self.folder} has "

@@ -1,7 +1,7 @@
 """Processes that take turns: each waits, stopped, while another one computes, so that all meet the same drift of the machine.
 
 A process starts and warms up alone. Before each counted block it writes the event `waits`, and stops itself with the processes
-that it has started. It goes on when its turn comes. So only one computes at a time, and nothing is fetched ahead meanwhile.
+that it has started. It continues when its turn comes. So only one computes at a time, and nothing is fetched ahead meanwhile.
 Processes that have left its group are stopped and go on with it.
 """
 
@@ -23,7 +23,8 @@ from steelyard.results.trials import Trial
 from steelyard.statistics.orders import turn_order
 
 POLL_S = 0.01
-# From the event to the moment when a process is stopped. One that takes longer is lost, and is let go to fail by itself.
+# The longest time between the event and the moment when the process has stopped. A slower process is not waited for: it
+# continues, and fails by itself.
 STOPS_WITHIN_S = 10.0
 
 Start = Callable[[str, Watch], Trial]
@@ -38,7 +39,7 @@ class Turns:
         self._changed = Condition()
         self._blocks: dict[
             str, int
-        ] = {}  # of each process that waits: the blocks that it has before it does something else
+        ] = {}  # waiting process -> its number of counted blocks until it does something else
         self._processes: dict[str, Future[Trial]] = {}
 
     def run(
@@ -47,7 +48,7 @@ class Turns:
         """Run one process for each key, started in this order; returns their trials. An interrupt stops all of them.
 
         `start` runs a process to its end, and passes its events on. `has_room` says whether it may start while others wait; if
-        not, they finish before. `show` is called when a process begins (False) or goes on (True).
+        not, the others finish first. `show` is called when a process begins (False) or goes on (True).
         """
         with ThreadPoolExecutor(len(keys)) as pool:
             try:
@@ -66,7 +67,7 @@ class Turns:
     def _take_turns(self, show: Callable[[str, bool], None]) -> None:
         while self._blocks:
             for key in turn_order(self._blocks, self._random):
-                if key in self._blocks:  # unless it has ended early
+                if key in self._blocks:  # it may have ended early
                     show(key, True)
                     with self._changed:
                         del self._blocks[key]
@@ -74,7 +75,7 @@ class Turns:
                     self._until_idle(key)
 
     def _until_idle(self, key: str) -> None:
-        """Return when a process waits or has ended. The error of one that ends with it all, such as a full disk, is raised."""
+        """Block until a process waits or has ended. An error that ends the whole run, such as a full disk, is raised."""
         process = self._processes[key]
         with self._changed:
             while not (key in self._blocks or process.done()):
@@ -83,7 +84,7 @@ class Turns:
             process.result()
 
     def _watch(self, key: str) -> Watch:
-        """Return what takes the events of a process. It returns from `waits` when the process goes on."""
+        """Return the callback for the events of a process. For `waits`, it returns when the process may continue."""
         pid, outside = 0, Outsiders(0)
 
         def watch(event: dict[str, Any]) -> None:

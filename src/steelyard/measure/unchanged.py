@@ -17,7 +17,7 @@ from steelyard_worker.protocol import METHOD
 
 MOST_NAMES = 3
 ENVIRONMENT_FACTS = {"python_version": "Python", "contents": "installed files", "variables": "environment variables"}
-"""What else of an environment can move a number, beside its packages."""
+"""The facts of an environment, beside its packages, that can move a number."""
 
 
 @dataclass(frozen=True)

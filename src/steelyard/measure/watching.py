@@ -1,4 +1,5 @@
-"""What the launcher sees of a process, whatever that process says: how long it ran, its CPU time, and how late its events are.
+"""The launcher's own observations of a process, independent of its record: how long it ran, its CPU time, and how late its events
+are.
 
 All processes of a machine read the same monotonic clock (clock_gettime(2)), so times of two processes can be compared.
 """
@@ -23,13 +24,13 @@ from steelyard.results.events import Watched
 from steelyard.results.trials import Trial
 from steelyard_worker import protocol
 
-# One event may be late because its process or the disk stood still between the reading of the clock and the writing. All of the
-# last ones are late only where the clock is.
+# A single event may be late because its process or the disk paused between reading the clock and writing the line. All of the
+# last events are late only if the process's clock is slow.
 LAST_EVENTS = 3
 
 
 class Watching:
-    """Notes what it is told of one process, from its start to its end. `spawned_ns`: when it was started."""
+    """Observations of one process, from its start to its end. `spawned_ns`: when it was started."""
 
     def __init__(self, spawned_ns: int) -> None:
         self._spawned_ns = self._looked_ns = self._looks_ns = spawned_ns
@@ -43,7 +44,7 @@ class Watching:
         self._looked_ns, self._looks_ns = self._looks_ns, time.perf_counter_ns()
 
     def found(self, event: dict[str, Any]) -> None:
-        """Note an event that was not there at the last look, so that it was written after it."""
+        """Note a new event, which was written after the last look."""
         self._has_seen = True
         told = event.get("t_ns")
         if isinstance(told, int):
@@ -82,7 +83,7 @@ class Watching:
 
 
 def with_withheld(trial: Trial, samples: Sequence[Sample]) -> Trial:
-    """Record for how long others kept a finished process from computing, as the samples of its machine show it.
+    """Record for how long others kept a finished process from computing, according to the samples of its machine.
 
     On a full disk that cannot be written; the returned trial has it in any case.
     """

@@ -61,7 +61,7 @@ USUAL_SAMPLES = 20_000
 
 @dataclass(frozen=True)
 class Known:
-    """What is known before a run.
+    """The facts that are known before a run.
 
     `samples`: data set -> training samples, for protocols that count epochs. `core_flops`: the arithmetic peak of one core in
     FLOP/s; `bandwidth`: that of memory in B/s. The defaults are those of a usual server, for machines that were not measured yet.

@@ -25,7 +25,7 @@ LIMIT = "train_limit"
 
 @dataclass(frozen=True)
 class Common:
-    """What all cases of a group have in common; groups with equal values are one group.
+    """The common properties of all cases of a group; groups with equal values are one group.
 
     `rule` is the name under which the workload lists the optimizer; several may have the same update rule. `apart`: (knob, value,
     why) of knobs that set the group apart.
@@ -83,7 +83,7 @@ class Common:
 
 @dataclass
 class Members:
-    """The cases of a group, and the frameworks that it has to do without: (environment, title, reason)."""
+    """The cases of a group, and the frameworks that are missing from it: (environment, title, reason)."""
 
     common: Common
     cases: dict[str, Case] = field(default_factory=dict)
@@ -229,7 +229,7 @@ def _commons(cells: Cells, known: dict[str, Workload]) -> Iterator[Common]:
 
 
 def _limited(preset: Preset, samples: int, name: str) -> Preset:
-    """Return the preset with so many training samples. UserError: it reads no data set."""
+    """Return the preset with this number of training samples. UserError: it reads no data set."""
     if not preset.reads_data:
         raise UserError(
             f"A number of training samples has no effect on {name}, which computes on random batches here. Remove --train-limit "

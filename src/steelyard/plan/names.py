@@ -131,7 +131,7 @@ def _strategy_sets(name: str, case: Case) -> bool:
 
 
 def _knob_differs(name: str, case: Case, cases: Sequence[Case]) -> bool:
-    if name == MICRO_BATCHES:  # of no meaning for the single process beside a pipeline
+    if name == MICRO_BATCHES:  # means nothing for the single process beside a pipeline
         cases = [each for each in cases if each.strategy == case.strategy]
     if _strategy_sets(name, case):
         return False

@@ -67,7 +67,7 @@ KNOWN = {
     "total:N": "A whole training of N epochs from the first step on, compilation included, e.g. total:20 (Xia and Zhou 2022)",
     "largest-batch:N": "The largest batch that trains N steps within the memory, found by bisection, e.g. largest-batch:3",
 }
-# What epochs:N, epochs:N-first and total:N report.
+# The times that epochs:N, epochs:N-first and total:N report.
 EPOCHS = {"epochs": "mean of epochs {first} to {last}", "total": "the whole training of {last} epochs"}
 
 

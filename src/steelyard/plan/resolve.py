@@ -74,7 +74,7 @@ def _study(options: Options, known: dict[str, Workload]) -> Study:
     study = requested_study(options, known)
     if study.sizes or not options.workloads:
         study = study.of_size(options.size)
-        options = replace(options, workloads=())  # what is left of the study has no others
+        options = replace(options, workloads=())  # the rest of the study has no others
     study = studies.of_inference(study) if options.tasks == (INFERENCE,) else study
     # Before the options: `--framework` leaves out frameworks whose modes and knobs the study names.
     for cells in study.cells:

@@ -147,7 +147,7 @@ class Skipped:
 
 @dataclass(frozen=True)
 class FrameworkFacts:
-    """What reports show of a framework. `knobs` are the defaults; `note` says, for example, that it is retired.
+    """The facts about a framework that reports show. `knobs` are the defaults; `note` says, for example, that it is retired.
 
     `maintained_source`: the page that says whether it is maintained. `exporters`: of a runtime of exported networks, mode ->
     environment that exports them. `exported_to`: the runtimes for which this framework can export networks.

@@ -42,9 +42,9 @@ def traffic(network: Network, rule: Optimizer, precision: str) -> Traffic:
     """Return the least traffic of a step, or of a forward pass where nothing is trained.
 
     Weights are read once; trained weights and the moments of the optimizer are written once as well, and moments read. Gradients
-    may be used up while they are computed, unless all of them must be known before the first update, as for clipping. Of an
-    embedding, only rows that occur need to be read, so it counts only where the rule updates all rows. Stored activations
-    are written once and read once.
+    may be used as soon as they are computed, unless all of them must be known before the first update, as for clipping. Of an
+    embedding, only rows that occur need to be read, so it counts only where the rule updates all rows. Stored activations are
+    written once and read once.
     """
     infers, size = rule == NO_OPTIMIZER, SIZES.get(precision, 4)
     moments = 0 if infers else MOMENTS.get(rule.name, 1 if rule.momentum else 0)

@@ -19,9 +19,9 @@ from steelyard_worker.case import Case
 MODE = "mode"
 """The name of the axis of modes; the others are knobs."""
 SEARCH_SHARE = 0.6
-"""Of the time limit; the rest is for the rounds."""
+"""The share of the time limit for the search; the rest is for the rounds."""
 MOST_COMBINATIONS = 500
-"""No search has the time for more."""
+"""The most candidates; no search has time for more."""
 
 
 def plan(

@@ -83,7 +83,7 @@ def _judgeable(study: str, size: str, device: str) -> set[str]:
 
 
 def planned_rows(study: str, size: str, device: str = "") -> list[tuple[PublishedTable, tuple[Row, ...]]]:
-    """Return what a study is held against, each with the rows of a run in which everything works; which word they have is chance.
+    """Return what a study is held against, each with the rows of a run in which everything works; their judgements are arbitrary.
 
     `device`: empty for those of the study. UserError: no framework of the study runs there.
     """

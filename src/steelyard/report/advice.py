@@ -8,12 +8,16 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.text import Text
 
-from steelyard.analysis import choices, job_length
+from steelyard.analysis import choices, energy, job_length, money
 from steelyard.analysis.recommendation import as_dict, recommendation
 from steelyard.report import terminal_blocks
 from steelyard.report.as_json import case_name, finite
 from steelyard.report.blocks import line
+from steelyard.report.sections import energy as energy_section
+from steelyard.report.sections import money as money_section
 from steelyard.report.sections import what_to_choose
+from steelyard.report.sections.subject import Subject
+from steelyard.report.styles import styles
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -52,19 +56,33 @@ def _print_advice(console: Console, comparison: Comparison, known: Recommendatio
     if table := what_to_choose.probabilities(known):
         console.print()
         terminal_blocks.show(console, table)
+    _print_measured(console, comparison, known)
     console.print()
     length = job_length.job_length(comparison)
     sentences = [each.sentence for each in known.trade_offs] + ([length.sentence] if length else [])
     terminal_blocks.show(console, map(line, sentences))
 
 
+def _print_measured(console: Console, comparison: Comparison, known: Recommendation) -> None:
+    """Print the tables behind the answers that only some runs have: energy, and the cost at a price."""
+    subject = Subject(comparison, (comparison,), styles([comparison]))
+    if any("energy" in choice.goals for choice, _ in known.answers.choices):
+        terminal_blocks.show(console, energy_section.blocks(subject))
+    terminal_blocks.show(console, money_section.blocks(subject))
+
+
 def _as_dict(comparison: Comparison, known: Recommendation | None) -> dict[str, Any]:
     """Return what to choose in a comparison, or why nothing can be chosen."""
-    about = {"group": comparison.group, "title": comparison.title, "task": comparison.task}
+    about: dict[str, Any] = {"group": comparison.group, "title": comparison.title, "task": comparison.task}
     if known is None:
         return about | {"choices": [], "reason": choices.why_none(comparison)}
 
     def named(contender: Contender) -> str:
         return case_name(comparison, contender)
 
-    return about | as_dict(comparison, known, named) | {"job_length": job_length.as_dict(comparison, named)}
+    about |= as_dict(comparison, known, named) | {"job_length": job_length.as_dict(comparison, named)}
+    if used := energy.as_dict(comparison, named):
+        about["energy"] = used
+    if comparison.price:
+        about |= {"price": money.price_as_dict(comparison.price), "cost": money.as_dict(comparison, named)}
+    return about

@@ -12,11 +12,14 @@ from steelyard.analysis import (
     headlines,
     job_length,
     machine_limits,
+    money,
     published_tables,
     rank_exchange,
+    recommendation,
     setting_effects,
     shares,
     strategies,
+    trade_offs,
 )
 from steelyard.analysis.model import Comparison, Contender, View, location_of
 from steelyard.profiles.quantities import QUANTITIES as PROFILED
@@ -57,6 +60,8 @@ def as_dict(view: View) -> dict[str, Any]:
         found["search"] = asdict(view.searched)
     if view.published:
         found["published"] = [published_tables.as_dict(each) for each in view.published]
+    if view.price:
+        found["price"] = money.price_as_dict(view.price)
     if quantity is not STEP_TIME:
         facts = _picked(quantity, "name", "unit", "more_is_better")
         found["quantity"] = {**facts, "decision": fill(headlines.RULE, view.task)}
@@ -88,6 +93,7 @@ def _picked(values: Any, *names: str) -> dict[str, Any]:
 def _comparison(comparison: Comparison, among: Sequence[Comparison]) -> dict[str, Any]:
     rankings = comparison.rankings
     spread, exchanges = strategies.strategies(comparison, among), rank_exchange.exchanges(comparison)
+    traded = recommendation.trade_offs_of(comparison)
 
     def named(each: Contender) -> str:
         return case_name(comparison, each)
@@ -108,6 +114,8 @@ def _comparison(comparison: Comparison, among: Sequence[Comparison]) -> dict[str
         **({"ranks": strategies.as_dict(spread, named)} if spread else {}),
         **({"communication": [rank_exchange.as_dict(each, named) for each in exchanges]} if exchanges else {}),
         **({"energy": used} if (used := energy.as_dict(comparison, named)) else {}),
+        **({"cost": money.as_dict(comparison, named)} if comparison.price else {}),
+        **({"trade_offs": [trade_offs.as_dict(each, named) for each in traded]} if traded else {}),
         **({"setting_effects": effects} if (effects := setting_effects.as_dict(comparison, named)) else {}),
     }
 

@@ -35,7 +35,7 @@ ON_DISPLAYS = ON_SCREEN | ON_TERMINAL
 
 @dataclass(frozen=True, kw_only=True)
 class Block:
-    """What all blocks have. `kind`: the name by which a writer knows it."""
+    """The common part of all blocks. `kind`: the name by which a writer knows the block."""
 
     kind: ClassVar[str]
     media: frozenset[Medium] = ON_PAGE
@@ -112,7 +112,7 @@ class Heading(Block):
 
 
 class Role(StrEnum):
-    """What a paragraph is: the finding of its section, an explanation, a caution, a detail, or none of these."""
+    """The role of a paragraph: the finding of its section, an explanation, a caution, a detail, or none of these."""
 
     PLAIN = ""
     FINDING = "sentence"
@@ -123,7 +123,7 @@ class Role(StrEnum):
 
 @dataclass(frozen=True)
 class Headline(Block):
-    """What a page says first. `label`: what it is about; empty if the page is about one thing."""
+    """The first sentence of a page. `label`: its subject; empty if the page is about one thing."""
 
     kind: ClassVar = "headline"
     text: str
@@ -160,7 +160,7 @@ class Cell:
     """A value of a table, and below it a note, such as its interval; each line of the note is set apart.
 
     `state`: the certificate or the judgement that it stands for; `link`: its target. `code`: whether the value is a name in a
-    record. `long_note`: whether the note is a sentence, which may break into lines.
+    record. `long_value`, `long_note`: whether the value or the note is a sentence, which may break into lines.
     """
 
     value: str
@@ -168,12 +168,14 @@ class Cell:
     state: str = ""
     link: str = ""
     code: bool = False
+    long_value: bool = False
     long_note: bool = False
 
 
 @dataclass(frozen=True)
 class Row:
-    """A row of a table. `title` names it; `sign`: the style of its contender; `state`: that of its certificate.
+    """A row of a table. `title` names it, and may be a link to a page of its own; `sign`: the style of its contender; `state`:
+    that of its certificate.
 
     `anchor`: the name by which other places link to the row, if there is one. `below`: a sentence under the whole row, on the
     page.

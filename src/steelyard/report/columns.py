@@ -26,6 +26,8 @@ from steelyard_worker.case import INFERENCE, TRAINING, Case
 Format = Callable[[Comparison, Contender, str], Formatted]
 
 NARROW = 80
+BESIDE_RANKED = 100
+"""The smallest width that shows the time of a step or another quantity of an input beside the one that is ranked."""
 
 
 @dataclass(frozen=True)
@@ -214,7 +216,9 @@ def ranked_by(quantity: Quantity, task: str) -> list[Column]:
     ratio = f"{capitalised(quantity.label)} divided by {divisor}, from the rounds that both finished."
     shown_as = own(quantity, task)
     others = (
-        column for column in of_task(task) if column != shown_as and not (column.per_input and quantity.per_process)
+        replace(column, width=max(column.width, BESIDE_RANKED)) if column.per_input and column.width else column
+        for column in of_task(task)
+        if column != shown_as and not (column.per_input and quantity.per_process)
     )
     first = replace(shown_as, heading=mean_heading(quantity, task), format=formatting.standing, width=NARROW)
     return [

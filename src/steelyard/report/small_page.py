@@ -37,7 +37,8 @@ class PageSection:
 class SmallPage:
     """A page. `name` stands in the title of the window, `mark` beside the name of the program; `answer` comes first.
 
-    `explained`: the terms that it explains. `draws`: whether it may have plots, which need a library.
+    `explained`: the terms that it explains. `draws`: whether it may have plots, which need a library; `sorts`: whether its tables
+    of the kind `cards` can be sorted and copied.
     """
 
     name: str
@@ -48,14 +49,16 @@ class SmallPage:
     sections: Sequence[PageSection]
     explained: Collection[str]
     draws: bool = False
+    sorts: bool = False
 
 
 def render(shown: SmallPage) -> str:
     """Return the page as HTML."""
-    style, drawing = page.read("style.css"), page.read("draw.js")
+    style, drawing, tables = page.read("style.css"), page.read("draw.js"), page.read("tables.js")
     plots = [figure for section in shown.sections for figure in blocks.figures(section.blocks)]
     terms = Glossary({name: TERMS[name] for name in shown.explained})
     scripts, styles = ([drawing, get_plotlyjs()], [style, ""]) if shown.draws else ([], [style])
+    scripts = [tables, *scripts] if shown.sorts else scripts
     return (
         page.environment(terms)
         .get_template(TEMPLATE)
@@ -64,6 +67,7 @@ def render(shown: SmallPage) -> str:
             terms=terms.texts,
             style=style,
             drawing=drawing,
+            tables=tables,
             policy=page.policy(scripts, styles),
             figures=page.embedded([figure.as_dict() for figure in plots]),
             library=page.library() if plots else "",

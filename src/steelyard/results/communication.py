@@ -48,7 +48,7 @@ class AllReduce:
 
 @dataclass(frozen=True)
 class Stale:
-    """How many gradients had missed 0, 1, 2, ... updates of other ranks, over all ranks."""
+    """The numbers of gradients that had missed 0, 1, 2, ... updates of other ranks, over all ranks."""
 
     missed: tuple[int, ...]
 

@@ -1,8 +1,8 @@
 """Whether a trial computed what was certified: compare its first losses, or outputs, with those in its certificate.
 
-A certificate feeds batches directly. A trial reads them through the framework's own input pipeline, in its own environment, so
-a mistake there, such as labels of the wrong samples, would pass unnoticed. Losses also tell batches apart: those of two batches
-differ by far more than rounding does, and what changes no loss changes no training.
+A certificate feeds batches directly. A trial reads them through the framework's own input pipeline, in its own environment, so a
+mistake there, such as labels of the wrong samples, would pass unnoticed. Losses also distinguish batches: the losses of two
+batches differ by far more than rounding, and a difference that changes no loss does not change the training.
 """
 
 import math

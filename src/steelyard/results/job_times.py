@@ -13,9 +13,9 @@ ONCE = ("import", "build")
 def job_time(trial: Trial) -> JobTime | None:
     """Return the one-time cost of a job and its cost per step, in nanoseconds; None if the process has no steady steps.
 
-    Once: importing the framework, building the network, and by how much all steps before the steady ones took longer than
-    as many of these: compilation, tracing, warming up. Steady are the counted steps of the first input; where whole epochs
-    are trained, those after the first epoch.
+    The one-time cost: importing the framework, building the network, and the additional time of the steps before the steady ones,
+    compared with as many steady steps: compilation, tracing, warming up. Steady are the counted steps of the first input; where
+    whole epochs are trained, those after the first epoch.
     """
     early, steady = _parts(trial)
     steps = sum(each.steps for each in steady)

@@ -21,7 +21,7 @@ from steelyard.statistics.sentences import listed
 
 
 class Marked(Protocol):
-    """What of a run's record says whether its code may be executed. `allowed`: the mark that it has."""
+    """The part of a run's record that decides whether its code may be executed. `allowed`: the mark that it has."""
 
     @property
     def plan(self) -> RunPlan: ...

@@ -12,6 +12,8 @@ from steelyard.results.trials import Trial
 from steelyard.statistics.intervals import Ratio
 from steelyard.statistics.sentences import TIME_PER_STEP, Wording
 from steelyard.statistics.verdicts import Verdict
+from steelyard.wording.prices import Price
+from steelyard.wording.task_words import fill
 from steelyard_worker.case import INFERENCE, TRAINING
 
 NODES = "nodes"
@@ -26,7 +28,7 @@ class Quantity:
 
     `read(trial, input)` returns None where the trial has no such value. `wording` has the words of a verdict, `improved` and
     `worsened` those of a change, `best` the word for the best contender or value. `label` is the name in running text. `tasks`
-    are those that have the quantity.
+    are those that have the quantity. `price`: that of a cost; None for whatever was measured.
     """
 
     name: str
@@ -40,6 +42,7 @@ class Quantity:
     improved: str = "faster"
     worsened: str = "slower"
     tasks: tuple[str, ...] = (TRAINING, INFERENCE)
+    price: Price | None = None
 
     @property
     def best_value(self) -> str:
@@ -135,6 +138,15 @@ LESS_ENERGY = Wording(
     best_together="{who} use the least energy",
     best_of="The least energy is used by {who}",
     worse="uses {factors} more energy",
+)
+
+LESS_MONEY = Wording(
+    better="{a} costs {factor} less than {b}",
+    ahead="{who} cost less on average",
+    best="{who} costs the least",
+    best_together="{who} cost the least",
+    best_of="The least is the cost of {who}",
+    worse="costs {factors} more",
 )
 
 STEP_TIME = Quantity(
@@ -266,15 +278,55 @@ _ANY = (STEP_TIME, THROUGHPUT, LARGEST_BATCH, FIRST_STEP, TIME_TO_FIRST_STEP, PE
 QUANTITIES = {each.name: each for each in (*_ANY, *LATENCIES, *OF_EPOCHS, *OF_PHASES)}
 
 
+COST = "cost"
+"""The name of the quantity that needs a price. It is not measured, so it is not among `QUANTITIES`."""
+
+
+def money(price: Price, task: str = TRAINING) -> Quantity:
+    """Return what a step costs: the price times its time or, where the price is for energy, its energy.
+
+    Values are those of one step, in the currency; texts show those of a million, which is what the label says.
+    """
+    source = ENERGY if price.of_energy else STEP_TIME
+
+    def read(trial: Trial, name: str) -> float | None:
+        value = source.read(trial, name)
+        return value * price.per_unit if value else None
+
+    return Quantity(
+        COST,
+        fill(f"{price.currency} per {{step}}", task).strip(),
+        read,
+        LESS_MONEY,
+        fill("cost per million {steps}", task),
+        per_process=False,
+        best="least",
+        improved="lower",
+        worsened="higher",
+        price=price,
+    )
+
+
 def in_task(found: Quantity, task: str) -> Quantity:
     """Return a quantity in the words of a task."""
+    if found.price:
+        return money(found.price, task)
     return OF_INFERENCE.get(found.name, found) if task == INFERENCE else found
 
 
-def quantity(name: str) -> Quantity:
-    """Return a quantity by its name or its label, `step time` or `time per step`; UserError suggests the nearest."""
+def quantity(name: str, price: Price | None = None) -> Quantity:
+    """Return a quantity by its name or its label, `step time` or `time per step`; `price`: that of a cost.
+
+    UserError: there is no such quantity, and the nearest is suggested; or a cost has no price.
+    """
     labelled = {each.label: each.name for each in QUANTITIES.values()}
     name = labelled.get(name, name)
+    if name == COST:
+        if price is None:
+            raise UserError(
+                "A cost needs a price: give one with --price, such as 1.2/h, to `steelyard report` or `advise`."
+            )
+        return money(price)
     if name not in QUANTITIES:
-        raise UserError(f"There is no quantity '{name}'.{nearest(name, list(QUANTITIES))}")
+        raise UserError(f"There is no quantity '{name}'.{nearest(name, [*QUANTITIES, COST])}")
     return QUANTITIES[name]

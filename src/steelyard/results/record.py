@@ -19,7 +19,7 @@ from steelyard_worker.case import Case
 from steelyard_worker.protocol import METHOD
 from steelyard_worker.strategy import parts_of
 
-# Format 1: only the options; a report had to plan again, from the workloads at that later time.
+# Format 1: the options alone; a report had to plan again, from the workloads at the time of the report.
 # Format 2: the complete plan with every case.
 # Format 3: without a noise floor, which no verdict needs any more.
 FORMAT = 3
@@ -46,7 +46,9 @@ class UnreadableRun(UserError):
 class RunRecord:
     """The contents of run.json. `state`: running, interrupted, complete.
 
-    `plan` holds every requested case. `unavailable`: environment -> why it could not be created.
+    `plan` holds every requested case. `created`: ISO 8601. `machine`: the fingerprint of the machine that measures, `host`: its
+    facts. `worker_hash`: of the measuring code. `steelyard`: the version that wrote the record.
+    `unavailable`: environment -> why it could not be created.
     `inputs`: group -> description of its data. `above_peak`: case id -> why its speed is an error.
     `fewer_multiplications`: case id -> why only convolutions with fewer multiplications than are counted explain its speed.
     `reused`: group -> the earlier run whose rounds are used again.
@@ -95,7 +97,7 @@ class RunRecord:
 
     @property
     def last_cache_bytes(self) -> int:
-        """The size of the processors' last-level caches together, as far as the system tells it; 0 where it does not."""
+        """The total size of the processors' last-level caches in bytes; 0 if the system does not report it."""
         levels = {name: size for name, size in self.host.get("caches", {}).items() if name in LAST_LEVELS}
         return levels[max(levels)] if levels else 0
 
@@ -121,7 +123,7 @@ class RunRecord:
 
 
 def moment(text: str) -> datetime:
-    """Return an ISO 8601 time as local time. ValueError: it is none, or too early or late to have a local time."""
+    """Return an ISO 8601 time as local time. ValueError: it is no such time, or too early or late for a local time."""
     try:
         return datetime.fromisoformat(text).astimezone()
     except OverflowError as error:
@@ -156,7 +158,7 @@ def new(plan: RunPlan, command: str, worker_hash: str) -> RunRecord:
 def write(folder: Path, record: RunRecord) -> RunRecord:
     """Write run.json atomically: a reader sees the old or the new file.
 
-    ResumableError: it cannot be written; UserError: and there is no old one.
+    ResumableError: it cannot be written, and the old file remains. UserError: it cannot be written, and there is no old file.
     """
     path = folder / FILE
     try:
@@ -200,7 +202,7 @@ def read(folder: Path) -> RunRecord:
 
 
 def _advice(written: int, version: object) -> str:
-    """Return which version reads another format. `version`: the one that wrote the record, as far as it says so."""
+    """Return which version reads another format. `version`: the one that wrote the record, if the record names it."""
     from steelyard.version import VERSION
 
     if written == FORMAT_OF_0_1:

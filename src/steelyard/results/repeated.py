@@ -1,4 +1,4 @@
-"""Rounds that were repeated only because workers stood still: which, and whose they were."""
+"""Rounds that were repeated only because workers stood still, with the contenders whose workers did."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ class Repeated:
     """An attempt at a round that does not count, only because workers stood still.
 
     `trials`: of the attempt, as far as their folders are there; `still`: the case ids of those that stood still. `kept_from`:
-    whether it was asked who had the processors meanwhile; methods before 16 did not ask.
+    whether it was checked who had the processors meanwhile; methods before 16 did not check.
     """
 
     group: str
@@ -62,7 +62,7 @@ def _only(note: RoundNote, earlier: Sequence[RoundNote]) -> bool:
     facts = note["host_noise"]
     noise = HostNoise(facts.get("seconds", 0.0), 0, facts.get("steal_share", 0.0), facts.get("foreign_cores", 0.0))
     rest = judge(noise)
-    if {each.reason for each in rest} != set(others):  # of what else disturbed it, the record has no figure
+    if {each.reason for each in rest} != set(others):  # the record has no figure for other disturbances
         return False
     before = [each["severity"] for each in earlier if each.get("node", "") == note.get("node", "")]
     return not is_unusual(max((each.severity for each in rest), default=0.0), before)

@@ -1,8 +1,8 @@
-"""Counted blocks during which a worker did not compute, and what of that others did: programs, the hypervisor, a signal.
+"""Counted blocks during which a worker did not compute, and how much of that others caused: programs, the hypervisor, a signal.
 
-A worker that waits by itself, for a lock, a page or another thread, stands still as well. Its times count: who repeats a round
-because of them would measure only the rounds in which that framework did not wait. So the samples of the machine tell for
-how long others kept it from computing (`withheld_ns`), and that is recorded with its trial.
+A worker that waits by itself, for a lock, a page or another thread, stands still as well. Its times count: if they were a reason
+to repeat a round, only rounds in which that framework did not wait would be measured. So the samples of the machine show for how
+long others kept it from computing (`withheld_ns`), and this is recorded with its trial.
 """
 
 from collections.abc import Iterator, Sequence
@@ -23,7 +23,7 @@ COUNTED = "counted"
 PHASES = ("warm-up", COUNTED)
 SAID = "was kept from computing for"
 SAID_BEFORE = "a worker stood still for"
-"""How records of methods before 16 say it. Whether others had the processors was not asked."""
+"""The reason in records of methods before 16, which did not check whether others had the processors."""
 
 
 def withheld_ns(trial: Trial, samples: Sequence[Sample]) -> tuple[int, ...]:
@@ -37,7 +37,7 @@ def withheld_ns(trial: Trial, samples: Sequence[Sample]) -> tuple[int, ...]:
 
 
 def standstill(trial: Trial) -> Disturbance | None:
-    """Return what it cost that others kept the worker from computing during counted blocks; None if they did not.
+    """Return the disturbance by others that kept the worker from computing during counted blocks; None if there is none.
 
     A block that took longer than the process's other blocks without using more CPU time was not computing. That counts as far as
     the samples of the machine showed at the same time who had the processors (`Trial.withheld_ns`); without a record of that, and

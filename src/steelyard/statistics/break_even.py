@@ -18,7 +18,7 @@ class JobTime:
     step_ns: float
 
     def after(self, steps: float) -> float:
-        """Return the nanoseconds until so many steps are done."""
+        """Return the time of a job of this many steps, start included, in nanoseconds."""
         return self.start_ns + steps * self.step_ns
 
 

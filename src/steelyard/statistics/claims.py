@@ -137,8 +137,8 @@ def level(relation: str, value: float | None, low: float | None = None, high: fl
 def of_claim(words: Sequence[Judgement]) -> Judgement | None:
     """Return the judgement of a claim with several rows, such as one for every batch; None if its rows contradict each other.
 
-    It is the weakest of their words: a claim that names no batch holds at all of them. Words for and against it have none in
-    common, and neither have words against it and those that do not tell.
+    It is the weakest of their words: a claim that names no batch holds at all of them. Judgements for and against a claim
+    contradict each other, and so do judgements against it and undecided ones.
     """
     found = set(words)
     if len(found) == 1 or found <= set(FOR_A_CLAIM):

@@ -134,8 +134,8 @@ def differences(
     """Return the differences between the settings of a document and of a measurement; empty if a judgement is allowed.
 
     `said`: None where the record does not have them. `parts`: the devices or ranks of what is compared. `usual`: the published
-    preset's values of the sizes that are others here. `scores`: what trainings reached is compared, so that their
-    settings count, too. What the document does not state, and what it would need for that, is no difference.
+    preset's values of the sizes that are others here. `scores`: the scores of trainings are compared, so that their settings
+    count, too. A setting that the document does not state is no difference.
     """
     if said is None:
         return (NOT_KEPT,)

@@ -22,8 +22,8 @@ AHEAD = 1.5
 FEWEST, LONGER = 20, 1.5
 """At least this many consecutive steps must differ, up to a step 1.5 times as late as the first: a loss may jump and return."""
 SPREADS = 2.5
-"""A loss must be further from those of the others than so many standard deviations of these, at their most around there, or twice
-as many where there are two others, which say little of their own spread, ..."""
+"""A loss must differ from those of the others by more than this many of their standard deviations (the largest nearby), or by
+twice as many where there are two others, which say little of their own spread, ..."""
 RANGES = (1.0, 1.128, 1.693, 2.059, 2.326, 2.534, 2.704, 2.847, 2.970, 3.078)
 """The expected range of 1, 2, ... normal values, in standard deviations (ISO 7870-2, factor d2)."""
 BEFORE = 2.25

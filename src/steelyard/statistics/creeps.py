@@ -36,7 +36,7 @@ class Creep:
 
 @dataclass(frozen=True)
 class Fit:
-    """The creep that fits a series best, and what it leaves, shape (runs,). `is_certain`: its interval excludes no creep."""
+    """The creep that fits a series best, and the residuals, shape (runs,). `is_certain`: its interval excludes a slope of 0."""
 
     creep: Creep
     rest: Floats
@@ -57,7 +57,7 @@ def fit(values: Floats, days: Floats, error: float, accepted: int = 0) -> Fit | 
     across, up = after - after.mean(axis=1, keepdims=True), values - values.mean()
     squares = (across**2).sum(axis=1)
     slopes = across @ up / squares
-    best = int(np.argmax(slopes**2 * squares))  # what least squares explain
+    best = int(np.argmax(slopes**2 * squares))  # the part that least squares explain
     place, slope, spread, rest = (
         int(places[best]),
         float(slopes[best]),

@@ -23,7 +23,7 @@ class Location:
 
 @dataclass(frozen=True)
 class Ratio:
-    """Value of A divided by value of B; below 1, A has the smaller value."""
+    """Value of A divided by value of B, with its interval over `rounds` common rounds; below 1, A has the smaller value."""
 
     value: float
     low: float
@@ -33,7 +33,7 @@ class Ratio:
 
 @dataclass(frozen=True)
 class Level:
-    """Mean over processes of a value that may be 0, with its interval; a single process has no interval."""
+    """Mean over processes of a value that may be 0, with its interval; a single process has the ends -inf and inf."""
 
     value: float
     low: float
@@ -58,7 +58,7 @@ class LogRatio:
 
 
 def location_interval(locations_ns: Sequence[float], error: float = 0.05) -> Location | None:
-    """Return the t interval on the log scale over processes; None for fewer than two processes."""
+    """Return the t interval on the log scale over processes, in ns per step; None for fewer than two processes."""
     found = _interval(logs(locations_ns), error)
     return Location(found.value, found.low, found.high, found.rounds) if found else None
 
@@ -95,7 +95,7 @@ def student_quantile(probability: float, degrees_of_freedom: float) -> float:
 
 
 def mean_and_error(values: Sequence[float]) -> tuple[float, float]:
-    """Return the mean of two or more values and its standard error. Plain Python: a dozen are too few for NumPy."""
+    """Return the mean of two or more values and its standard error. For a dozen values, plain Python is faster than NumPy."""
     mean = fsum(values) / len(values)
     return mean, sqrt(fsum((value - mean) ** 2 for value in values) / (len(values) - 1) / len(values))
 

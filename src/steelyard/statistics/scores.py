@@ -1,4 +1,4 @@
-"""What trainings reached, over seeds: the ratio of two contenders' scores, paired by seed where both trained on the same."""
+"""The scores of trainings over seeds: the ratio of two contenders' scores, paired by seed where both trained on the same."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ SCORE, BEST, CONVERGENCE, LOSS = "score", "best score", "score over epochs", "tr
 """The main score after the last epoch, the best after any, its mean over all epochs, and the training loss of the last epoch."""
 
 QUANTITIES = (SCORE, BEST, CONVERGENCE, LOSS)
-"""What a study can hold against claims on accuracy. The higher the mean over epochs, the sooner the training was good."""
+"""The scores that a study can compare with claims on accuracy. A higher mean over epochs means a faster improvement."""
 
 OF_DOCUMENTS = ("accuracy", "best validation accuracy", "best accuracy", "training loss", "convergence")
-"""What documents call these, where they say who is better and by no number."""
+"""The names of these in documents that name the better side without a number."""
 
 LEAST_SEEDS = 3
-"""Fewer seeds give no interval: two trainings that differ by their seed alone say nothing of how much a third would."""
+"""Fewer seeds give no interval: two trainings with different seeds do not show how much a third would differ."""
 
 
 def ratio(a: Mapping[int, float], b: Mapping[int, float], more_is_better: bool) -> Ratio | None:

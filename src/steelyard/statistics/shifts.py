@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from steelyard.statistics.pair_evidence import Floats
 
 LOOKS = 365
-"""Looks, such as nights of a year, that share the error: all of them together name a change that is none with this chance."""
+"""Looks, such as nights of a year, that share the error: the chance that any of them reports a change where there is none."""
 LEAST_LEVEL = 4
 """Runs that a level has at least: one to three slow nights are no change, the newest ones neither."""
 STABLE = 8
@@ -32,7 +32,7 @@ MEMORY = 90
 PENALTY = 2.0
 """Cost of a further change in units of variance times ln(runs): the Bayesian information criterion for a level and a place."""
 RESOLUTION = 1e-4
-"""Smallest scatter of runs that is believed: a few equal values do not show theirs."""
+"""The least scatter of runs that is assumed: a few equal values do not show their true scatter."""
 QUARTILES = 1.349
 """Distance of the quartiles of a normal distribution in standard deviations."""
 OF_MOST_RUNS = 0.5
@@ -159,7 +159,7 @@ def _creep(
 
 
 def _criterion(rest: Floats, parameters: int) -> float:
-    """Return the Bayesian information criterion of a model that leaves this: the less, the better."""
+    """Return the Bayesian information criterion of a model with these residuals; less is better."""
     count = max(1, len(rest))
     return count * log(max(float((rest**2).mean()), RESOLUTION**2) if len(rest) else 1.0) + parameters * log(count)
 
@@ -191,7 +191,7 @@ def _counts(start: int, end: int, runs: int, accepted: int | None) -> bool:
 
 
 def _left(levels: Sequence[Floats]) -> Floats:
-    """Return what is left of a series without its levels."""
+    """Return the residuals of a series around its levels."""
     return (
         np.concatenate([each - each.mean() for each in levels if len(each)]) if sum(map(len, levels)) else np.zeros(0)
     )

@@ -72,7 +72,7 @@ def series_label(elapsed_ns: Sequence[float] | NDArray[np.generic]) -> SeriesLab
 
 
 def _states(samples: Floats, cuts: list[int]) -> list[float]:
-    """Return the means of the levels that may be states of the process: all except short ones, and always the longest."""
+    """Return the means of all levels but the short ones, which may be states of the process; the longest is always included."""
     lengths = [stop - start for start, stop in pairwise(cuts)]
     least = min(SHORTEST_STATE * samples.size, max(lengths))
     return [float(samples[start:stop].mean()) for start, stop in pairwise(cuts) if stop - start >= least]

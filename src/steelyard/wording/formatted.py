@@ -38,7 +38,7 @@ def of_mean(unit: str, span: tuple[float, float, float], processes: int, alone: 
         return Formatted(quantity_text(unit, span[0]), sentences.NOT_ENOUGH)
     scale, shown = scaled_unit(unit, span[0])
     value, brackets = interval(*(each / scale for each in span))
-    return Formatted(f"{value} {shown}", brackets)
+    return Formatted(f"{value} {shown}".rstrip(), brackets)
 
 
 def probability(value: float | None) -> str:

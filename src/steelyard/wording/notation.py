@@ -45,7 +45,8 @@ def _decimals(value: float, digits: int) -> int:
 def quantity_text(unit: str, value: float) -> str:
     """Return a value in its unit as a person reads it: times and sizes scaled, everything else with three digits."""
     scale, shown = scaled_unit(unit, value)
-    return f"{value / scale:,.0f} {shown}" if unit == "bytes" else f"{significant(value / scale)} {shown}"
+    number = f"{value / scale:,.0f}" if unit == "bytes" else significant(value / scale)
+    return f"{number} {shown}".rstrip()
 
 
 def data_size(size: float) -> str:
@@ -64,8 +65,17 @@ def prefixed(value: float) -> str:
     return f"{significant(value)} "
 
 
+COSTS = ("per step", "per batch")
+"""Units of costs end with one of these. Texts show the cost of a million of them, in the currency alone."""
+
+
 def scaled_unit(unit: str, value: float) -> tuple[float, str]:
     """Return the unit in which a person reads a value, as (its size in `unit`, its name)."""
     if unit == "ns":
         return time_unit(value)
-    return (2.0**20, "MiB") if unit == "bytes" else (1.0, unit)
+    if unit == "bytes":
+        return 2.0**20, "MiB"
+    for one in COSTS:
+        if unit.endswith(one):
+            return 1e-6, unit.removesuffix(one).strip()
+    return 1.0, unit

@@ -104,8 +104,8 @@ class Trainer(Protocol):
         """
 
     def restart(self, weights: Mapping[str, Array]) -> None:
-        """Put these weights back into the network that was trained, and make the update rule forget: moments, step count, place
-        in the schedule. The same compiled step is used afterwards. An adapter may lack this method.
+        """Restore these weights in the trained network, and reset the update rule: moments, step count, place in the schedule.
+        The same compiled step is used afterwards. An adapter may lack this method.
         """
 
 

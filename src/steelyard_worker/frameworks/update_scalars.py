@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class StepScalars(NamedTuple):
-    """What changes from step to step: 1 - beta1^t, 1 - beta2^t, and the step size of the epsilon-hat form."""
+    """The scalars that change from step to step: 1 - beta1^t, 1 - beta2^t, and the step size of the epsilon-hat form."""
 
     first: float
     second: float

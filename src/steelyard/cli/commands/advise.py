@@ -36,4 +36,4 @@ def execute(arguments: argparse.Namespace) -> int:
         only_maintained=not arguments.any,
     )
     folder = run_folders.find(selection.runs_of(arguments), arguments.run)
-    return 0 if advice.show(analysis.view(folder), wishes, arguments.json) else 1
+    return 0 if advice.show(analysis.view(folder, price=arguments.price), wishes, arguments.json) else 1

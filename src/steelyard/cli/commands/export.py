@@ -1,7 +1,6 @@
 """`steelyard export`: results as files for other programs, a pull request or a paper."""
 
 import argparse
-from pathlib import Path
 
 from steelyard.cli.commands import selection
 from steelyard.errors import UserError
@@ -14,14 +13,14 @@ def execute(arguments: argparse.Namespace) -> int:
     from steelyard.exports import writing
     from steelyard.results.quantities import quantity
 
-    ranked_by = quantity(arguments.quantity)
+    ranked_by = quantity(arguments.quantity, arguments.price)
     if arguments.json and not arguments.output:
         raise UserError("--json prints the paths of files: name a file or a folder with -o.")
-    found = analysis.view(run_folders.find(selection.runs_of(arguments), arguments.run), ranked_by)
+    found = analysis.view(run_folders.find(selection.runs_of(arguments), arguments.run), ranked_by, arguments.price)
     if not arguments.output:
         print(writing.text(found, arguments.format), end="")
         return 0
-    files = [str(path) for path in writing.export(found, arguments.format, Path(arguments.output))]
+    files = [str(path) for path in writing.export(found, arguments.format, arguments.output)]
     if arguments.json:
         selection.print_json({"format": arguments.format, "files": files})
     else:

@@ -13,10 +13,10 @@ def execute(arguments: argparse.Namespace) -> int:
     from steelyard.report import as_json, terminal
     from steelyard.results.quantities import quantity
 
-    ranked_by = quantity(arguments.quantity)
+    ranked_by = quantity(arguments.quantity, arguments.price)
     folder = run_folders.find(selection.runs_of(arguments), arguments.run)
     output = Path(arguments.output).expanduser().absolute() if arguments.output else None
-    found = analysis.view(folder, ranked_by)
+    found = analysis.view(folder, ranked_by, arguments.price)
     page = report.write(found, output)
     (as_json if arguments.json else terminal).show(found)
     if not arguments.json:

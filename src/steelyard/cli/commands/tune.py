@@ -32,10 +32,17 @@ def check(arguments: argparse.Namespace) -> None:
         given = [typed for name, typed in OWN.items() if getattr(arguments, name) not in (None, False)]
         if given:
             raise UserError(f"{given[0]} needs --tune FRAMEWORK.")
-    elif arguments.goals or arguments.steps or arguments.epochs or arguments.thresholds or arguments.any:
+    elif (
+        arguments.goals
+        or arguments.steps
+        or arguments.epochs
+        or arguments.thresholds
+        or arguments.any
+        or arguments.price
+    ):
         raise UserError(
-            "--tune looks for the least time per step, so it takes no goal. Choose from its result afterwards, with steelyard "
-            "advise --for."
+            "--tune looks for the least time per step, so it takes no goal and no price. Choose from its result afterwards, "
+            "with steelyard advise --for."
         )
 
 

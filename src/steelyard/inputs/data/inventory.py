@@ -17,7 +17,7 @@ NAMED = 3  # of the files or samples of one reason, so many are named; of the ot
 
 
 class Tally(TypedDict):
-    """How many there are of one reason, and the names of the first few."""
+    """The number of items with one reason, and the names of the first few."""
 
     count: int
     first: list[str]
@@ -40,7 +40,7 @@ class Inventory:
 
     @property
     def facts(self) -> dict[str, dict[str, Tally]]:
-        """What the metadata of prepared data hold. The tables go on counting."""
+        """The counts for the metadata of prepared data; the same tables continue to count."""
         return {LEFT_OUT: self.left_out, CHANGED: self.changed}
 
 

@@ -10,7 +10,7 @@ PLACE = re.compile(r"\{([a-z]+):([^}]*)\}")
 ANY = "\0"  # is in no name of a file
 ARCHIVES = (".tar.gz", ".tgz", ".zip")
 UNKNOWN = "layout"
-"""How data is verified whose content no checksum shows to be known: only by its layout, as a user's own data is."""
+"""The verification of data without a known checksum: only its layout is checked, as for a user's own data."""
 
 
 @dataclass(frozen=True)

@@ -22,8 +22,8 @@ def threaded_map(function: Callable[[Item], Result], items: Iterable[Item]) -> I
 def bounded_map(pool: Executor, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
     """Yield `function(item)` in the order of the items, with at most `PENDING_PER_WORKER` tasks per processor pending.
 
-    `Executor.map` would submit all items at once and hold every finished result in memory. If the caller stops early, or
-    a task fails, the pending tasks are cancelled.
+    `Executor.map` would submit all items at once and hold every finished result in memory. If the caller stops early, or a task
+    fails, the pending tasks are cancelled. An exception of a task is raised in its place of the order.
     """
     most = PENDING_PER_WORKER * usable_cores()
     pending: deque[Future[Any]] = deque()

@@ -32,7 +32,7 @@ def tokenizer(pieces: list[str]) -> Tokenizer:
 
 
 def read_vocabulary(path: Path, size: int) -> list[str]:
-    """Return the pieces of a vocabulary file; UserError: it has not `size` pieces, or a piece is duplicated or missing."""
+    """Return the pieces of a vocabulary file; UserError: it does not have `size` pieces, or a piece is duplicated or missing."""
     pieces = lines_of(read_text(path))
     if len(pieces) != size:
         raise UserError(

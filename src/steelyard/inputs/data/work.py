@@ -1,4 +1,4 @@
-"""What the readers and writers of all data sets work with: the source, the options, the folders, counts, and progress."""
+"""The common objects of the readers and writers of all data sets: the source, the options, the folders, counts, and progress."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -44,7 +44,7 @@ def reading_of(source: Source) -> tuple[int, ...]:
 
 
 class Known(NamedTuple):
-    """What is known of data before it is prepared: samples of each split, and classes. 0: not known."""
+    """The facts that are known of data before it is prepared: samples of each split, and classes. 0: not known."""
 
     train: int = 0
     test: int = 0

@@ -11,7 +11,7 @@ from steelyard.report.figures import Figure, plain
 from steelyard.report.styles import Style, Styles
 from steelyard.statistics import sentences
 from steelyard.statistics.sentences import percent, together
-from steelyard.wording.notation import quantity_text
+from steelyard.wording.notation import quantity_text, scaled_unit
 from steelyard.wording.task_words import capitalised
 
 ROW_PIXELS = 46
@@ -23,8 +23,10 @@ RATIOS = (
 READING = " An interval inside the band means {together}; an interval that does not include 1 means a difference."
 MEANS = "Mean {label} of each contender{interval}. There is no verdict on the {best}."
 WITH_INTERVAL, WITHOUT_INTERVAL = ", with its interval", "; there are no intervals after one trial"
+FEWEST_TICKS = 3
+"""With fewer, a logarithmic axis has more ticks than 1, 2 and 5 in every decade: one tick alone shows no scale."""
 SIZES = {"ns": 1e9, "bytes": 2.0**20}
-"""Unit of a quantity -> the size of one unit on the axis (a second, a MiB). Other units are not converted."""
+"""Unit of a quantity -> the size of one unit on the axis (a second, a MiB). Other units are shown as texts show them."""
 TICKS = {
     "x": {"ticksuffix": "x"},
     "ns": {"tickformat": "~s", "ticksuffix": "s"},
@@ -49,7 +51,7 @@ def figure(comparison: Comparison, source: str, styles: Styles) -> Figure | None
             f"mean {quantity.label}",
             mean_heading(quantity, comparison.task),
         )
-        spans = [_mean(contender, source, SIZES.get(unit, 1.0)) for contender in measured]
+        spans = [_mean(contender, source, size_of(unit)) for contender in measured]
         shown = formatting.standing
         best = "fastest" if quantity.best == "fastest" else quantity.best_value
         caption = MEANS.format(label=quantity.label, best=best, interval=interval)
@@ -107,18 +109,30 @@ def _interval(
     return [*([bar] if ends else []), {**point, "hovertemplate": f"{hover}<extra></extra>"}]
 
 
+def size_of(unit: str) -> float:
+    """Return how many of a unit make one unit of its axis."""
+    return SIZES[unit] if unit in SIZES else scaled_unit(unit, 1.0)[0]
+
+
 def axis_between(low: float, high: float, title: str, unit: str) -> dict[str, Any]:
     """Return an axis for values in a unit of `TICKS`: logarithmic where its ends differ by more than a factor of 3."""
     if high / low <= 3:
-        more = TICKS.get(unit, {"ticksuffix": f" {plain(unit)}"})
+        more = TICKS.get(unit, {"ticksuffix": f" {plain(scaled_unit(unit, 1.0)[1])}"})
         return figures.axis(title, range=[low, high], nticks=7, **more)
-    # 1, 2 and 5 in every decade: plotly.js itself labels 0.2 on a logarithmic axis as 2.
-    decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    ticks = [tick for decade in decades for digit in (1, 2, 5) if low <= (tick := float(f"{digit}e{decade}")) <= high]
-    size = SIZES.get(unit, 1.0)
+    # plotly.js itself labels 0.2 on a logarithmic axis as 2.
+    ticks = _ticks(low, high, (1, 2, 5))
+    if len(ticks) < FEWEST_TICKS:
+        ticks = _ticks(low, high, (1, 1.5, 2, 3, 4, 5, 7))
+    size = size_of(unit)
     labels = [f"{tick:g}x" if unit == "x" else plain(quantity_text(unit, tick * size)) for tick in ticks]
     limits = [math.log10(low), math.log10(high)]
     return figures.axis(title, type="log", range=limits, tickvals=ticks, ticktext=labels)
+
+
+def _ticks(low: float, high: float, digits: tuple[float, ...]) -> list[float]:
+    """Return the multiples of powers of ten between two ends."""
+    decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    return [tick for decade in decades for digit in digits if low <= (tick := float(f"{digit}e{decade}")) <= high]
 
 
 def _range(spans: list[Span | None]) -> tuple[float, float]:

@@ -92,7 +92,7 @@ def _bands(lines: Sequence[Line]) -> str:
 
 
 def over_seeds(known: Mapping[int, Sequence[Course]], read: Callable[[Course], Sequence[float]]) -> Spread:
-    """Return the median of curves over seeds, of which each is that of its rounds, with its interval; from {seed: rounds}."""
+    """Return the median of curves over seeds with its interval, from {seed: rounds}; a seed's curve is that of its rounds."""
     return spread([spread([read(course) for course in rounds]).middle for rounds in known.values()])
 
 

@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 ROW_PIXELS, AXIS_PIXELS = 40, 26
 MOST_ROWS = 8
-"""So many contenders are drawn; the table has all."""
+"""The most contenders that are drawn; the table has all."""
 WIDEST = 4.0
 """Intervals are cut at this factor beyond the marks, so that a very wide one does not compress the others."""
 INSET = 3.0
-"""Percent of the width that stay free at either side."""
+"""The free margin at either side, percent of the width."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What single settings bring: a table on the page, a line for each on the terminal."""
+"""The effects of single settings: a table on the page, a line for each on the terminal."""
 
 from __future__ import annotations
 

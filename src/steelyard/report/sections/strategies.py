@@ -1,4 +1,4 @@
-"""What ranks bring: strategies beside a single process, with the same batch and with more samples for more parts."""
+"""The effect of ranks: strategies beside a single process, with the same batch and with more samples for more parts."""
 
 from __future__ import annotations
 

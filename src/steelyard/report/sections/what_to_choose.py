@@ -43,7 +43,7 @@ def _on_page(known: Recommendation, subject: Subject) -> Iterator[Block]:
     for each in known.trade_offs:
         yield Paragraph((each.sentence,), Role.FINDING)
     if known.trade_offs:
-        yield Plots(lambda: [trade_offs.figure(comparison, each, subject.styles) for each in known.trade_offs])
+        yield Plots(lambda: trade_offs.figures_of(comparison, known.trade_offs, subject.styles))
 
 
 def advice(known: Recommendation) -> list[Block]:

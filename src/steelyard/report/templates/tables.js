@@ -5,6 +5,7 @@
 
   const shown = (cell) => (cell.querySelector(".value") ?? cell).firstChild?.textContent.trim() ?? "";
   const number = (cell) => {
+    if (/^\d{4}-\d\d-\d\d$/.test(shown(cell))) return Date.parse(shown(cell));
     const [, value, unit] = shown(cell).match(/^(-?[\d.,]+)\s*([^\s\d]*)/) ?? [];
     return value === undefined ? null : parseFloat(value.replaceAll(",", "")) * (UNITS[unit] ?? 1);
   };

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 # Batches that the fault `repeat` yields again and again.
 REPEATED = 8
-# What the adapter that was made last has set, for all of the process.
+# The settings of the process, as the last adapter set them.
 _of_process: dict[str, Any] = {}
 
 
@@ -273,7 +273,7 @@ class Trainer(Predictor):
         return loss, {name: sum(each[name] for *_, each in found) / parts for name in names}
 
     def _has_turned(self, fault: str) -> bool:
-        """Return whether a fault that begins at a step, and ends nothing, has begun."""
+        """Return whether a fault that begins at some step, and does not end the process, has begun."""
         knobs = self._adapter.knobs
         return bool(knobs["fault"] == fault and self._steps >= knobs["fault_step"])
 

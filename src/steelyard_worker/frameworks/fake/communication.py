@@ -25,5 +25,5 @@ class CopiesReduce:
         self._adapter.pass_step(0.1)
 
     def result(self) -> Array:
-        """Return the mean; where the script says so, what the rank itself brought."""
+        """Return the mean; if the script says so, the rank's own contribution."""
         return self._buffer if self._adapter.knobs["fault"] == "reduce" else self._mean

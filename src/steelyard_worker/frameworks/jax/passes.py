@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 @partial(jax.tree_util.register_dataclass, data_fields=["values"], meta_fields=["structure", "places"])
 @dataclass
 class Saved:
-    """What a forward pass keeps for the backward pass, except its own arguments, which would be copied.
+    """The values that a forward pass keeps for the backward pass, except its own arguments, which would be copied.
 
     `places`: for each kept value, -1, or which argument it is.
     """

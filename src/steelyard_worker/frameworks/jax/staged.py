@@ -35,7 +35,7 @@ Tensors = dict[str, jax.Array]
 
 
 def trainer(devices: list[jax.Device], most: int) -> type[Staged]:
-    """Return the trainer over these devices, with so many micro-batches; fewer for the batches of an evaluation that need it."""
+    """Return the trainer over these devices with `most` micro-batches; fewer for the batches of an evaluation that need it."""
     return type("Staged", (Staged,), {"devices": devices, "most": most})
 
 

@@ -107,7 +107,7 @@ def _variables(ranks: Ranks) -> dict[str, str]:
 
 
 def applied(ranks: Ranks) -> dict[str, Any]:
-    """Read the strategy back from the cluster; ranks that train alone have none, so that is told by the launcher."""
+    """Read the strategy back from the cluster; ranks that train alone have none, so the launcher's number is used."""
     if ranks.spread is None:
         return {}
     return {"strategy": f"{ranks.name}:{communication.get_group_size() if shares_gradients(ranks) else ranks.parts}"}

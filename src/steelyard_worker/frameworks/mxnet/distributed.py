@@ -38,7 +38,7 @@ def export(role: str, ranks: Ranks) -> None:
 
 
 def join(ranks: Ranks) -> KVStore:
-    """Return the store that all ranks share, once all have joined; Refusal: they have not within a time."""
+    """Return the store that all ranks share, once all have joined; Refusal: not all have joined in time."""
     import mxnet as mx
     from mxnet.base import _LIB, check_call
 

@@ -27,11 +27,11 @@ class Rates(mx.lr_scheduler.LRScheduler):
         return self.base_lr * update_scalars.rate_at(self._rates, num_update - 1)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what a server is sent: MXNet sends rules as text, which the bytes of an array are not."""
+        """Return the state for a server: MXNet sends rules as text, which cannot hold the bytes of an array."""
         return vars(self) | {"_rates": self._rates.tolist()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Take what a rank has sent."""
+        """Restore the state that a rank has sent."""
         vars(self).update(state | {"_rates": np.array(state["_rates"], np.float32)})
 
 

@@ -90,7 +90,7 @@ def arithmetic() -> dict[str, Any]:
 
 @cache
 def _onednn() -> bool:
-    """Return whether MXNet may use oneDNN: if not, it says so at the first operator that oneDNN could compute, and only once."""
+    """Return whether MXNet may use oneDNN. That it may not, it reports once, at the first operator that oneDNN could compute."""
     import mxnet as mx
 
     with TemporaryFile() as said:

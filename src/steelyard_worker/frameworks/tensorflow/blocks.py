@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class ConvBlock:
-    """Convolution without bias -> batch norm -> ReLU; kernel, stride and padding as `Convolution` takes them."""
+    """Convolution without bias -> batch norm -> ReLU: (N, H, W, channels) -> (N, H', W', out); arguments as of `Convolution`."""
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class ConvBlock:
 
 
 class Branch:
-    """Blocks in sequence, named step1 and so on, after a pool if one is given; a step is (out, kernel, ...)."""
+    """Blocks in sequence, named step1 and so on, after a pool if one is given; a step is (out, kernel, stride, padding)."""
 
     def __init__(
         self,

@@ -49,7 +49,7 @@ class Follower:
     """The trainer of a rank that only works for the coordinator: it has nothing to do or to return by itself."""
 
     def put(self, batch: Batch) -> None:
-        """Take nothing: the coordinator sends the shares."""
+        """Ignore the batch: the coordinator sends the shares."""
 
     def step(self, batch: Any) -> None:
         """Do nothing: the worker of this process computes when the coordinator tells it to."""

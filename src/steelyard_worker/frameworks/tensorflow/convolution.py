@@ -8,12 +8,12 @@ Pair = tuple[int, int]
 
 
 def pair(extent: int | Pair) -> Pair:
-    """Return (rows, columns) where one number stands for both."""
+    """Return (rows, columns); a single number stands for both."""
     return (extent, extent) if isinstance(extent, int) else extent
 
 
 def convolve(formulation: str, x: tf.Tensor, weight: tf.Variable, stride: int | Pair, padding: int | Pair) -> tf.Tensor:
-    """Cross-correlate (N, H, W, C) with (K, K', C, O), with the same zero padding at both ends of an axis."""
+    """Cross-correlate (N, H, W, C) with (K, K', C, O) -> (N, H', W', O), with equal zero padding at both ends of an axis."""
     strides, edges = pair(stride), pair(padding)
     if formulation == "matmul" or (formulation == "xla" and _left_to_loops(x, weight, strides, edges)):
         return by_matmul(x, weight, strides, edges)
@@ -25,7 +25,7 @@ def convolve(formulation: str, x: tf.Tensor, weight: tf.Variable, stride: int | 
 
 
 def by_matmul(x: tf.Tensor, weight: tf.Variable, strides: Pair, edges: Pair) -> tf.Tensor:
-    """Gather every output pixel's patch (im2col), then one matrix product."""
+    """Gather the patch of every output pixel (im2col), then compute one matrix product; shapes as of `convolve`."""
     high, wide, channels, out = weight.shape
     seen = shifted(_padded(x, edges), (high, wide), strides)
     patches = tf.reshape(tf.concat(seen, axis=3), (-1, high * wide * channels))

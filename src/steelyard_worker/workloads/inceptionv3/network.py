@@ -16,7 +16,7 @@ from steelyard_worker.convolutional import LARGE_ACTIVATIONS, Extent, Layers, St
 from steelyard_worker.network import Input, Isolation, Network
 
 # The published initialisation, a truncated normal of 0.1 for every kernel, makes the first losses on synthetic data large. The
-# dense layer is initialised as in ResNet-50, because its fan-out, the number of classes, is no measure of its inputs.
+# dense layer is initialised as in ResNet-50, because its fan-out, the number of classes, does not depend on its inputs.
 CONV, DENSE = "kaiming_normal_fan_out", "lecun_uniform_in"
 # (kernel, stride, padding) of the two halves of a 7x7 convolution.
 WIDE, TALL = ((1, 7), 1, (0, 3)), ((7, 1), 1, (3, 0))

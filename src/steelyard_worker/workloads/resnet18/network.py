@@ -13,7 +13,7 @@ BLOCKS = (2, 2, 2, 2)
 
 
 def describe(sizes: dict[str, Any]) -> Network:
-    """Sizes: channels, image (pixels a side), width (of stage 1), stem, classes, batch."""
+    """Sizes: channels, image (pixels a side), width (of stage 1), stem (one of `residual.STEMS`), classes, batch."""
     one_of(sizes, "stem", *STEMS)
     layers = Layers()
     image = Input("image", (sizes["channels"], sizes["image"], sizes["image"]), "float32")

@@ -1,7 +1,7 @@
 """Running text of the user's own -> samples for the prediction of the next token.
 
 The tokens of a split are those of its files, one after the other. Sample i has the tokens i * length to (i + 1) * length - 1, and
-as targets those one place later. What remains at the end of a split is left out.
+as targets the tokens one place later. The rest at the end of a split is left out.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def _parts(parts: list[tuple[Path, slice]]) -> Iterator[str]:
 
 
 def _encoder(work: Work[RunningTextOptions], train: list[tuple[Path, slice]]) -> tuple[Encode, dict[str, Any]]:
-    """Return the function that cuts a text into ids, and what the metadata say of it."""
+    """Return the function that cuts a text into ids, and the facts about it for the metadata."""
     options = work.options
     if options.tokenizer == BYTES:
         return _bytes, {"token": "a byte of UTF-8"}
