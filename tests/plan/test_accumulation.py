@@ -72,6 +72,10 @@ def test_a_case_that_does_not_divide_its_batch_does_not_have_the_knob(name: str)
             "Gradients of parts of a batch are added in one process, not with ddp",
         ),
         (
+            {"knobs": ("accumulate=2",), "protocol": "largest-batch:3", "memory_limits": ("2 GB",)},
+            "The largest batch is searched for among whole batches. Remove --accumulate",
+        ),
+        (
             {"workload": "bert:tiny", "names": ("mxnet",), "knobs": ("accumulate=2",)},
             "MXNet cannot compute bert in parts of a batch: ",
         ),
