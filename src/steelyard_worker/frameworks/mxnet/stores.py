@@ -128,8 +128,10 @@ def _updated_by_servers(
     keys = store.keys(len(named))
     made = rule_of_store(spec, named, rates, lazy, keys.first)
     made.rescale_grad = share
-    # MXNet does not send `Parameter.wd_mult`, so servers decayed every tensor.
-    made.wd_mult = {keys.first + key: parameter.wd_mult for key, parameter in enumerate(named.values())}
+    # MXNet does not send `Parameter.wd_mult` and `Parameter.lr_mult`, so servers decayed every tensor, all at one rate.
+    numbered = dict(enumerate(named.values(), keys.first))
+    made.wd_mult = {key: parameter.wd_mult for key, parameter in numbered.items()}
+    made.lr_mult = {key: parameter.lr_mult for key, parameter in numbered.items()}
     made = served_as(made) if served_as else served.Updates(made, range(keys.first, keys.first + len(named)))
     return gluon.Trainer(list(named.values()), made, kvstore=keys, update_on_kvstore=True)
 
