@@ -14,6 +14,7 @@ ALL = (
     "startup",
     "environments",
     "storage",
+    "pages",
     "decisions",
     "turns",
     "waits",
@@ -35,7 +36,11 @@ ALL = (
 )
 
 
-def main(names: list[str]) -> int:
+AGAINST = "pages"
+"""The benchmark that can compare with another version."""
+
+
+def main(names: list[str], against: str = "") -> int:
     """Print one table of values with their limits; the exit code is 1 if a limit is missed or a benchmark fails."""
     console = Console()
     table = Table("", "measured", "limit", "", "how", box=None, pad_edge=False)
@@ -44,7 +49,8 @@ def main(names: list[str]) -> int:
         start = time.monotonic()
         console.print(f"[dim]{name} ...[/]", end=" ")
         try:
-            rows = importlib.import_module(f"benchmarks.{name}").measure()
+            more = {"against": against} if name == AGAINST else {}
+            rows = importlib.import_module(f"benchmarks.{name}").measure(**more)
         except Exception:  # the others take hours, so their values must not be lost
             console.print_exception()
             missed += 1
@@ -63,14 +69,20 @@ def main(names: list[str]) -> int:
     return int(missed > 0)
 
 
-def _names(argv: list[str]) -> list[str]:
+def _given(argv: list[str]) -> tuple[list[str], str]:
+    """Return the names of benchmarks, and the version to compare with."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"{', '.join(ALL)} (default: all)")
-    names: list[str] = parser.parse_args(argv).names
+    other = f"of `{AGAINST}`: a Git revision, or an interpreter with another version, to compare with"
+    parser.add_argument("--against", metavar="VERSION", default="", help=other)
+    arguments = parser.parse_args(argv)
+    names: list[str] = arguments.names
     if unknown := [name for name in names if name not in ALL]:
         parser.error(f"there is no benchmark '{unknown[0]}'; choose from {', '.join(ALL)}")
-    return names
+    if arguments.against and AGAINST not in (names or ALL):
+        parser.error(f"--against is an option of the benchmark '{AGAINST}'")
+    return names, arguments.against
 
 
 if __name__ == "__main__":
-    sys.exit(main(_names(sys.argv[1:])))
+    sys.exit(main(*_given(sys.argv[1:])))

@@ -33,8 +33,7 @@ def to_line(record: Any) -> str:
 def plain(record: Any) -> Any:
     """Return a dataclass, and all inside it, as `asdict` does, but without the fields `LATER` that have their defaults."""
     if is_dataclass(record) and not isinstance(record, type):
-        named = {field: getattr(record, field.name) for field in fields(record)}
-        return {field.name: plain(value) for field, value in named.items() if not _is_unused(field, value)}
+        return {name: plain(value) for name, value in present(record).items()}
     if isinstance(record, dict):
         return {key: plain(value) for key, value in record.items()}
     if isinstance(record, (list, tuple)):
@@ -43,8 +42,24 @@ def plain(record: Any) -> Any:
     return record
 
 
-def _is_unused(field: Any, value: Any) -> bool:
-    return bool(field.metadata.get("later")) and value == field.default
+def present(record: Any) -> dict[str, Any]:
+    """Return the fields of a dataclass by name, without those that are `LATER` and have their defaults."""
+    kind: Any = type(record)
+    found = {name: getattr(record, name) for name in _names(kind)}
+    for name, default in _later(kind).items():
+        if found[name] == default:
+            del found[name]
+    return found
+
+
+@cache
+def _names(kind: Any) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(kind))
+
+
+@cache
+def _later(kind: Any) -> dict[str, Any]:
+    return {field.name: field.default for field in fields(kind) if field.metadata.get("later")}
 
 
 def read_text(path: Path, errors: str = "strict") -> str:

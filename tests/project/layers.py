@@ -30,6 +30,7 @@ ORDER = (
     "inputs",
     "measure",
     "certificates",
+    "port",
     "cache",
     "cluster",
     "feasibility",

@@ -155,9 +155,17 @@ def test_the_orchestrator_uses_only_the_shared_modules_of_the_worker() -> None:
     assert used <= SHARED
 
 
+# What a user's own model may be an object of: file of `port/objects` -> libraries.
+OBJECTS = {"torch_module.py": {"torch"}, "keras_model.py": {"keras"}, "jax_models.py": {"jax", "flax"}}
+TEMPLATES = {"pytorch.py": {"torch"}, "tensorflow.py": {"keras"}, "jax.py": {"jax"}}
+
+
 def _allowed(path: Path) -> frozenset[str]:
     """Return what a worker's file may import: NumPy, and for a framework's own files what its lock files install."""
     parts = path.relative_to(WORKER).parts
+    if parts[0] == "port":
+        own = {"objects": OBJECTS, "template": TEMPLATES}.get(parts[1], {}).get(path.name, set())
+        return frozenset({"numpy", "steelyard_worker", *own})
     name = (
         parts[1]
         if parts[0] == "frameworks" and len(parts) > 2

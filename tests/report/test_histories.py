@@ -16,6 +16,7 @@ from reading import Page, check_policy
 from recorded import Script, options, write_run
 
 from steelyard.analysis.history import answer, history, slower
+from steelyard.cli.live import LiveScreen
 from steelyard.cli.main import main
 from steelyard.errors import UserError
 from steelyard.report import small_page
@@ -327,6 +328,18 @@ def test_a_nightly_check_ends_with_1_only_if_a_contender_became_slower(tmp_path,
     capsys.readouterr()
     with closing(sqlite3.connect(tmp_path / "index.sqlite")) as database:
         assert database.execute("SELECT count(*) FROM points").fetchone() == (12,)
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_on_a_terminal_it_is_shown_how_many_runs_have_been_read(runs, monkeypatch, capsys, is_terminal) -> None:
+    monkeypatch.setattr("steelyard.cli.commands.history.FEW", 2)
+    monkeypatch.setattr("sys.stderr.isatty", lambda: is_terminal)
+    shown = []
+    monkeypatch.setattr(LiveScreen, "progress", lambda screen, *values: shown.append(values))
+    for _ in range(2):  # the second time nothing is new
+        assert main(["history", "--runs", str(runs)]) == 0
+    assert shown == ([("runs", done, 3) for done in range(4)] if is_terminal else [])
+    assert capsys.readouterr().err.count("Reading 3 runs") == is_terminal
 
 
 @pytest.mark.parametrize(

@@ -82,6 +82,17 @@ def test_what_differs_in_more_than_a_setting_or_has_no_usual_value_is_not_compar
     ]
 
 
+def test_only_pairs_that_may_be_effects_are_compared_in_all_their_settings(tmp_path, monkeypatch):
+    steps = [f"{10_000 + 500 * place}" for place in range(8)]
+    wanted = options(frameworks=("fake",), knobs=(f"step_us={','.join(steps)}",))
+    view = view_of(write_run(tmp_path, {"fake": Script(rounds=2)}, wanted))
+    compared = []
+    usual = setting_effects.differences
+    monkeypatch.setattr(setting_effects, "differences", lambda *cases: compared.append(cases) or usual(*cases))
+    assert len(setting_effects.effects(view.comparisons[0])) == len(steps) - 1
+    assert len(compared) == len(steps) - 1, "one for each pair with the default, of 64 pairs"
+
+
 def test_rows_of_the_same_value_follow_each_other(tmp_path):
     scripts = {
         "fake/scripted,noise=0.5": Script(8.0),

@@ -268,6 +268,7 @@ def test_many_runs_are_read_by_several_processes_with_the_same_result(
     for number in range(2 * indexing.FEW):
         run = new_run(tmp_path, f"20260101-0000{number:02}-study")
         new_trial(run, 1, 0, "fake", [3], "done")
+    monkeypatch.setattr(store_module, "SILENCE_S", float("inf"))  # however long it takes to start the processes
     dumps = []
     for cores in (1, 2):
         monkeypatch.setattr(indexing, "usable_cores", lambda cores=cores: cores)
@@ -288,3 +289,15 @@ def test_while_many_runs_are_read_it_is_said_how_many_are_done(tmp_path: Path, m
     store.close()
     where = f"runs have been read into the index {tmp_path / 'index.sqlite'}."
     assert said == [f"1 of 3 {where}", f"2 of 3 {where}"]
+
+
+def test_progress_begins_with_nothing_and_ends_with_all_runs_that_have_changed(tmp_path: Path) -> None:
+    for number in range(3):
+        new_trial(new_run(tmp_path, f"20260101-0000{number:02}-study"), 1, 0, "fake", [3], "done")
+    seen: list[tuple[int, int]] = []
+    Store(tmp_path, pytest.fail, lambda done, total: seen.append((done, total))).close()
+    assert seen == [(0, 3), (1, 3), (2, 3), (3, 3)]
+    seen.clear()
+    with closing(Store(tmp_path, pytest.fail, lambda done, total: seen.append((done, total)))) as store:
+        store.catch_up()
+    assert seen == []

@@ -356,3 +356,12 @@ def test_a_machine_that_is_slower_in_some_rounds_changes_no_interval(
         assert (again.ratio, again.low, again.high) == pytest.approx(
             (verdict.ratio, verdict.low, verdict.high), abs=1e-7
         )
+
+
+def test_a_pair_is_found_in_both_orders_and_nothing_else_is() -> None:
+    found = decide({"a": {1: 1.0, 2: 1.1}, "b": {1: 2.0, 2: 2.1}, "c": {3: 1.0}})
+    (pair,) = found.verdicts
+    assert (pair.a, pair.b) == ("a", "b")
+    assert found.between("a", "b") is pair
+    assert found.between("b", "a") == pair.flipped()
+    assert [found.between(*names) for names in (("a", "a"), ("a", "c"), ("c", "b"), ("a", "unknown"))] == [None] * 4

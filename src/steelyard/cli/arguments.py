@@ -498,6 +498,38 @@ GROUPS: dict[str, dict[str, list[Argument]]] = {
             _flag("--json", "print the folder and the next commands as JSON"),
         ]
     },
+    "port": {
+        "": [
+            _value("action", None, "what to do", choices=("new", "check", "show")),
+            _value(
+                "folder",
+                "FOLDER",
+                "the folder of the port; with show: of the record of a check",
+            ),
+            _several(
+                "-f --framework",
+                "NAME",
+                "with new: the framework of a side; name two",
+                dest="frameworks",
+            ),
+            _value(
+                "--silence",
+                "SECONDS",
+                "with check: how long a side may take for one answer (default: 600)",
+                type=values.silence,
+                dest="silence_s",
+                default=600.0,
+            ),
+            _value(
+                "--output",
+                "DIR",
+                "with check: the folder of its record (default: a new one beside the runs)",
+                default="",
+            ),
+            _flag("--json", "print the verdict and everything that was compared as JSON"),
+            PLAIN,
+        ]
+    },
     "env": {
         "": [
             _value("action", None, "what to do", choices=("create", "list", "remove")),

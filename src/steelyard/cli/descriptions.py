@@ -27,6 +27,7 @@ COMMANDS = {
     "compare": "compare two results of a run, or two runs",
     "list": "list frameworks, workloads, presets, studies, strategies, data sets or runs",
     "new": "create a workload of your own",
+    "port": "check whether two existing models are the same, and where they part",
     "history": "show results over time, and find what has changed",
     "merge": "put the runs of several machines or people into one folder",
     "runs": "list or remove runs",
@@ -82,6 +83,21 @@ The generated files describe a small working network: certify it first, then rep
 examples:
   steelyard new workload mine -f pytorch -f jax
   steelyard new workload mygpt --like gpt""",
+    "port": """\
+Compare two existing models, unmodified, such as a network and its port to another framework. Each side is a small Python file
+whose model() returns your own object with its checkpoint loaded; it runs in the interpreter of its framework, with your rights.
+The tensors of both are mapped to each other by their values, both get the same weights and inputs, and every pair of modules is
+compared in order. Where the models part, the page names the place, and the cause where a known one explains it.
+
+exit codes:
+  0  equal
+  1  different
+  2  could not tell, or the command or a side does not allow it; the message says what to do
+
+examples:
+  steelyard port new shop/vision -f pytorch -f jax     a folder to fill in: port.toml and one file for each side
+  steelyard port check shop/vision
+  steelyard port show ~/records/vision                 a record again, also one of somebody else""",
     "report": """\
 Write the HTML page of a run again from its stored results and print its table of verdicts. Nothing is measured.""",
     "export": """\

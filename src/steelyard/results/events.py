@@ -1,7 +1,8 @@
 """The events of a process that a trial needs, with their types. Events are checked, because anyone may have written them."""
 
-from dataclasses import dataclass, field
-from typing import Any, TypedDict
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
+from functools import cache
+from typing import Annotated, Any, NamedTuple, TypedDict, get_args, get_origin, get_type_hints
 
 from steelyard_worker import protocol, records
 from steelyard_worker.records import Count, Positive
@@ -282,8 +283,65 @@ EVENTS: dict[str, Any] = {
 def checked(event: dict[str, Any], line: int) -> Any:
     """Return an event with its type in `EVENTS`; None for an event that no trial needs."""
     name = event["event"]
+    kind: Any = EVENTS.get(name)
+    if kind is None:
+        return None
+    if _is_flat(kind) and _fits(kind, event):
+        return kind(**{one: event[one] for one in _limits(kind) if one in event})
     try:
-        return records.convert(EVENTS[name], event, name) if name in EVENTS else None
+        return records.convert(kind, event, name)
     except ValueError as error:
         message = f"{protocol.EVENTS}, line {line}: {error}"
         raise ValueError(message) from None
+
+
+def _is_flat(kind: Any) -> bool:
+    return is_dataclass(kind)
+
+
+class Limits(NamedTuple):
+    """The values of a field: their type, the least whole number, whether there may be none, and whether there must be one."""
+
+    kind: Any
+    least: int
+    optional: bool
+    required: bool
+
+
+def _fits(kind: Any, event: dict[str, Any]) -> bool:
+    """Return whether every value of an event is plain and as it must be.
+
+    What fits is what `records.convert` returns unchanged, in a tenth of the time; a process has a hundred events. The rest is
+    left to that function, which names what is wrong.
+    """
+    for name, limits in _limits(kind).items():
+        if name not in event:
+            if limits.required:
+                return False
+        elif not _is_plain(event[name], limits):
+            return False
+    return True
+
+
+def _is_plain(value: Any, limits: Limits) -> bool:
+    if value is None:
+        return limits.optional
+    if type(value) is not limits.kind:
+        return False
+    return limits.least <= value <= records.LARGEST if limits.kind is int else limits.kind is str or not value
+
+
+@cache
+def _limits(kind: Any) -> dict[str, Limits]:
+    """Return the limits of each field of an event. Of lists and tables only the empty table is plain."""
+    found = {}
+    hints = get_type_hints(kind, include_extras=True)
+    for one in fields(kind):
+        parts = get_args(hints[one.name])
+        optional = type(None) in parts
+        hint = next(each for each in parts if each is not type(None)) if optional else hints[one.name]
+        bounded = get_origin(hint) is Annotated
+        least = hint.__metadata__[0] if bounded else -records.LARGEST
+        required = one.default is MISSING and one.default_factory is MISSING
+        found[one.name] = Limits(int if bounded else get_origin(hint) or hint, least, optional, required)
+    return found

@@ -28,11 +28,15 @@ LATER = "No data were lost: it will be brought up to date from the event files."
 class Store:
     """The index of the runs in one folder. The file lies next to the run folders.
 
-    If the index cannot be used, everything works without it, and `say` gets a sentence about it.
+    If the index cannot be used, everything works without it, and `say` gets a sentence about it. `progress` gets the number of
+    runs that have been read, and that of all that must be; without it, `say` gets a sentence now and then.
     """
 
-    def __init__(self, folder: Path, say: Callable[[str], None] = notice) -> None:
+    def __init__(
+        self, folder: Path, say: Callable[[str], None] = notice, progress: Callable[[int, int], None] | None = None
+    ) -> None:
         self.folder, self.path, self._say = folder, folder / FILE, say
+        self._progress = progress or self._say_progress
         self._database: sqlite3.Connection | None = None
         self._said_s = time.monotonic()
         try:
@@ -94,6 +98,8 @@ class Store:
                 self.remove_run(run)
         now = {self.folder / run: _stamp(self.folder / run) for run in names}
         changed = {folder: stamp for folder, stamp in now.items() if stamps.get(folder.name) != stamp}
+        if changed:
+            self._progress(0, len(changed))
         for number, found in enumerate(indexing.read_all(changed), 1):
             if found.statements:
                 self._change(*found.statements)
@@ -101,9 +107,9 @@ class Store:
                 self._say(sentence)
             self._progress(number, len(changed))
 
-    def _progress(self, done: int, total: int) -> None:
-        """Report the number of indexed runs if indexing takes long."""
-        if done < total and time.monotonic() - self._said_s >= SILENCE_S:
+    def _say_progress(self, done: int, total: int) -> None:
+        """Say the number of indexed runs if indexing takes long."""
+        if 0 < done < total and time.monotonic() - self._said_s >= SILENCE_S:
             self._said_s = time.monotonic()
             self._say(f"{done:,} of {total:,} runs have been read into the index {self.path}.")
 

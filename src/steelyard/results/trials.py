@@ -1,13 +1,14 @@
 """Read a trial folder as one Trial. Its files may have been damaged or altered, so everything in them is checked."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
 from steelyard.errors import UserError
+from steelyard.results import recorded_jobs
 from steelyard.results.events import (
     Applied,
     BatchCheck,
@@ -172,12 +173,13 @@ class Trial:
         If calls return when their work is done, this is the time between the returns of consecutive calls. If they
         return earlier (asynchronous execution), only the mean of a block is known; all its steps get the mean.
         """
-        parts = [self.step_times(block) for block in self.blocks if block.input == source and block.phase in phases]
+        blocks = [block for block in self.blocks if block.input == source and block.phase in phases]
+        parts = [_step_times(block, stamps) for block, stamps in zip(blocks, self._stamps(blocks), strict=True)]
         return np.concatenate(parts) if parts else np.zeros(0)
 
     def losses(self, source: str) -> np.ndarray[Any, np.dtype[np.float32]]:
         """Return the loss of each step on one input in order, float32."""
-        parts = [self._losses(block) for block in self.blocks if block.input == source]
+        parts = self._losses([block for block in self.blocks if block.input == source])
         return np.concatenate(parts) if parts else np.zeros(0, np.float32)
 
     def first_losses(self, count: int) -> list[float]:
@@ -185,62 +187,78 @@ class Trial:
         found: list[float] = []
         for block in self.blocks:
             if len(found) < count:
-                found += self._losses(block).tolist()
+                found += self._losses([block])[0].tolist()
         return found[:count]
 
     def host_share(self, source: str) -> float | None:
         """Return the share of a block's time until its last call returned; near 1 the host limits the speed."""
         blocks = self.counted(source)
         elapsed = sum(block.elapsed_ns for block in blocks)
-        return sum(float(self._stamps(block)[-1]) for block in blocks) / elapsed if elapsed else None
+        return sum(float(stamps[-1]) for stamps in self._stamps(blocks)) / elapsed if elapsed else None
 
     def step_times(self, block: Block) -> np.ndarray[Any, np.dtype[np.float64]]:
         """Return the time of each step of one block, float64 nanoseconds, as `steps_ns` does."""
-        stamps = self._stamps(block)
-        if stamps[-1] < SYNCHRONOUS * block.elapsed_ns:
-            return np.full(block.steps, block.elapsed_ns / block.steps)
-        steps = np.diff(stamps, prepend=0.0)
-        steps[-1] += block.elapsed_ns - stamps[-1]
-        return steps
+        return _step_times(block, self._stamps([block])[0])
 
-    def _stamps(self, block: Block) -> np.ndarray[Any, np.dtype[np.float64]]:
-        return (self._recorded(protocol.SAMPLES, "<i8", block) - block.start_ns).astype(np.float64)
+    def _stamps(self, blocks: Sequence[Block]) -> list[np.ndarray[Any, np.dtype[np.float64]]]:
+        """Return when the call of each step returned, float64 nanoseconds since the start of its block."""
+        recorded = self._recorded(protocol.SAMPLES, "<i8", blocks)
+        return [(stamps - block.start_ns).astype(np.float64) for block, stamps in zip(blocks, recorded, strict=True)]
 
     def check_files(self) -> None:
         """Check that the binary files contain the values that the blocks announce; UserError names one that does not."""
         self.check_times()
-        for block in self.blocks:
-            losses = self._losses(block)
+        for block, losses in zip(self.blocks, self._losses(self.blocks), strict=True):
             if self.done and not np.isfinite(losses).all():
                 what = f"a loss from step {block.first_step} on is not a finite number"
                 raise self._damaged(self.folder / protocol.LOSSES, f"is damaged: {what}")
 
     def check_times(self) -> None:
         """Check that the times of the steps of every block lie in that block; UserError: they do not."""
-        for block in self.blocks:
-            stamps = self._stamps(block)
-            if stamps[0] < 0 or (np.diff(stamps) < 0).any() or stamps[-1] > block.elapsed_ns:
+        for block, stamps in zip(self.blocks, self._recorded(protocol.SAMPLES, "<i8", self.blocks), strict=True):
+            since = stamps - block.start_ns
+            if since[0] < 0 or since[-1] > block.elapsed_ns or (since[1:] < since[:-1]).any():
                 what = f"the times of the block from step {block.first_step} on do not lie in that block"
                 raise self._damaged(self.folder / protocol.SAMPLES, f"is damaged: {what}")
 
-    def _losses(self, block: Block) -> np.ndarray[Any, np.dtype[np.float32]]:
-        """Return the losses of a block; an inference has none."""
+    def _losses(self, blocks: Sequence[Block]) -> list[np.ndarray[Any, np.dtype[np.float32]]]:
+        """Return the losses of each block; an inference has none."""
         if self.job.case.task == INFERENCE:
-            return np.zeros(0, np.float32)
-        return self._recorded(protocol.LOSSES, "<f4", block)
+            return [np.zeros(0, np.float32) for _ in blocks]
+        return self._recorded(protocol.LOSSES, "<f4", blocks)
 
-    def _recorded(self, name: str, dtype: str, block: Block) -> np.ndarray[Any, Any]:
+    def _recorded(self, name: str, dtype: str, blocks: Sequence[Block]) -> list[np.ndarray[Any, Any]]:
+        """Return the values of each block. The file is opened once: a process has hundreds of blocks of a few steps."""
+        if not blocks:
+            return []
         path, size = self.folder / name, np.dtype(dtype).itemsize
         try:
-            if path.stat().st_size < (block.first_step + block.steps) * size:
-                wrong = f"is too short: {block.steps} values are expected from step {block.first_step} on"
-                raise self._damaged(path, wrong)
-            return np.fromfile(path, dtype, block.steps, offset=block.first_step * size)
+            held = path.stat().st_size
+            for block in blocks:  # before the file is opened, because a pipe would be waited for
+                if held < (block.first_step + block.steps) * size:
+                    wrong = f"is too short: {block.steps} values are expected from step {block.first_step} on"
+                    raise self._damaged(path, wrong)
+            with path.open("rb") as file:
+                return [_read(file, dtype, block.first_step * size, block.steps * size) for block in blocks]
         except OSError as error:
             raise self._damaged(path, f"cannot be read ({error.strerror})") from None
 
     def _damaged(self, path: Path, wrong: str) -> UserError:
         return UserError(f"{path} {wrong}. To leave this trial out, delete {self.folder}.")
+
+
+def _read(file: BinaryIO, dtype: str, place: int, length: int) -> np.ndarray[Any, Any]:
+    file.seek(place)
+    return np.frombuffer(file.read(length), dtype)
+
+
+def _step_times(block: Block, stamps: np.ndarray[Any, np.dtype[np.float64]]) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """Return the time of each step of a block; `stamps`: when its calls returned, nanoseconds since its start."""
+    if stamps[-1] < SYNCHRONOUS * block.elapsed_ns:
+        return np.full(block.steps, block.elapsed_ns / block.steps)
+    steps = np.diff(stamps, prepend=0.0)
+    steps[-1] += block.elapsed_ns - stamps[-1]
+    return steps
 
 
 def read_all(run: Path) -> tuple[list[Trial], list[str]]:
@@ -276,7 +294,7 @@ def read(folder: Path) -> Trial:
     """Read a trial from its job and events; UserError names the damaged file, and the line if it has lines."""
     try:
         try:
-            job = protocol.from_line(records.read_text(folder / JOB))
+            job = recorded_jobs.read(records.read_text(folder / JOB))
         except ValueError as error:
             message = f"{JOB} is damaged ({error})"
             raise ValueError(message) from None

@@ -6,6 +6,7 @@ more is better (throughput), pass reciprocals: 1 / ratio is then the factor by w
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,12 +50,13 @@ class Ranking:
 
     def between(self, a: str, b: str) -> Verdict | None:
         """Return the verdict of `a` against `b`; None if they share no round."""
-        for verdict in self.verdicts:
-            if (verdict.a, verdict.b) == (a, b):
-                return verdict
-            if (verdict.a, verdict.b) == (b, a):
-                return verdict.flipped()
-        return None
+        if turned := self._by_pair.get((b, a)):
+            return turned.flipped()
+        return self._by_pair.get((a, b))
+
+    @cached_property
+    def _by_pair(self) -> dict[tuple[str, str], Verdict]:
+        return {(verdict.a, verdict.b): verdict for verdict in self.verdicts}
 
 
 def decide(rounds: Mapping[str, Rounds], plan: DecisionPlan | None = None) -> Ranking:

@@ -1,7 +1,9 @@
 """`steelyard history [STUDY]`: results over time, their changes, and a check for a nightly job."""
 
 import argparse
-from contextlib import closing
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +11,7 @@ from steelyard.analysis.history import ERROR, History, Line, history, slower
 from steelyard.cli.commands import selection
 from steelyard.errors import UserError, notice
 from steelyard.results import addresses, merging, run_folders
+from steelyard.results.indexing import FEW
 from steelyard.results.points import Point, RunFacts
 from steelyard.results.shared import Shared
 from steelyard.results.store import Store
@@ -45,8 +48,27 @@ def _stored(root: Path, url: str | None) -> tuple[list[RunFacts], list[Point]] |
             return shared.history()
     if not run_folders.names(root):
         return None
-    with closing(Store(root)) as store:
+    with _progress() as progress, closing(Store(root, progress=progress)) as store:
         return store.history()
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[int, int], None] | None]:
+    """Yield a function that shows on a terminal how many runs have been read; None where messages do not go to one."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from steelyard.cli.live import LiveScreen
+
+    with closing(LiveScreen()) as screen:
+
+        def show(done: int, total: int) -> None:
+            if total > FEW:
+                if not done:
+                    screen.stage(f"Reading {total:,} runs")
+                screen.progress("runs", done, total)
+
+        yield show
 
 
 def _where(root: Path, url: str | None) -> str:

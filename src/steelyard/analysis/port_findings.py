@@ -1,0 +1,185 @@
+"""What a port check found: one verdict, and the differences grouped by their cause, the largest first."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from steelyard.results.port_record import as_dict
+
+if TYPE_CHECKING:
+    from steelyard.results.port_record import Difference, Mapped, PortRecord
+
+EQUAL, DIFFERENT, UNCLEAR = "equal", "different", "unclear"
+EXIT_CODES = {EQUAL: 0, DIFFERENT: 1, UNCLEAR: 2}
+NOT_COMPARED = "loss, gradients, updates of the weights, training mode, and the batches of both loaders"
+FOUND_BY = {
+    "content": "by content",
+    "order": "by content and order",
+    "name": "by name and shape",
+    "given": "as map.toml says",
+}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Differences with one cause. `part`: of the distance at the outputs, from 0 to 1; None if the outputs are not apart."""
+
+    cause: str
+    differences: tuple[Difference, ...]
+    part: float | None
+
+    @property
+    def first(self) -> Difference:
+        """The difference that comes first in the model."""
+        return self.differences[0]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """`state`: equal, different or unclear. `sentences`: the first says whether the models are the same.
+
+    `causes`: those of the sentences that say why they are not.
+    """
+
+    state: str
+    sentences: tuple[str, ...]
+    findings: tuple[Finding, ...]
+    causes: tuple[str, ...] = ()
+
+    @property
+    def exit_code(self) -> int:
+        """0 equal, 1 different, 2 unclear."""
+        return EXIT_CODES[self.state]
+
+
+def verdict(record: PortRecord) -> Verdict:
+    """Return what the record says of the two models."""
+    findings = _findings(record)
+    unmapped, changed = _unmapped(record), _changed(record)
+    if findings:
+        first = record.differences[0]
+        sentences = [
+            f"Not the same. They part {_place(record, first)}: {_distances(first)}.",
+            *_causes(record, findings),
+        ]
+        return Verdict(DIFFERENT, (*sentences, *unmapped, *changed, mapped_sentence(record)), findings)
+    if not record.compared and not record.mapped:
+        why = "Could not tell. No tensor of one model was found in the other, so nothing could be compared."
+        return Verdict(UNCLEAR, (why, *unmapped), ())
+    same = (
+        f"{len(record.compared)} pairs of modules and all outputs agree to {_share(record.tolerance)} in {record.precision}, in "
+        "evaluation mode"
+    )
+    unseen = f"Not looked at: {NOT_COMPARED}."
+    if changed:
+        start = f"Other weights. With the weights of {record.left.name} in both, {same}."
+        return Verdict(DIFFERENT, (start, *changed, *unmapped, mapped_sentence(record), unseen), ())
+    return Verdict(EQUAL, (f"Equal. {same}.", *unmapped, mapped_sentence(record), unseen), ())
+
+
+def mapped_sentence(record: PortRecord) -> str:
+    """Say how many tensors were mapped, and by what."""
+    ways = Counter(pair.found_by for pair in record.mapped)
+    said = ", ".join(f"{count} {FOUND_BY.get(way, way)}" for way, count in ways.most_common())
+    return f"{len(record.mapped)} pairs of tensors were mapped: {said}." if said else "No tensor was mapped."
+
+
+def json_of(record: PortRecord) -> dict[str, Any]:
+    """Return the verdict and the record for scripts; distances without a number are null."""
+    found = verdict(record)
+    causes = [
+        {"cause": each.cause, "places": len(each.differences), "first": each.first.left, "part": each.part}
+        for each in found.findings
+    ]
+    whole = {"verdict": found.state, "sentences": list(found.sentences), "findings": causes, "record": as_dict(record)}
+    finite: dict[str, Any] = _finite(whole)
+    return finite
+
+
+def _findings(record: PortRecord) -> tuple[Finding, ...]:
+    """Group the differences by cause; those without one stay alone."""
+    groups: dict[Any, list[Difference]] = {}
+    for number, each in enumerate(record.differences):
+        groups.setdefault(each.cause or number, []).append(each)
+    found = []
+    for differences in groups.values():
+        parts = [each.part for each in differences if each.part is not None]
+        found.append(Finding(differences[0].cause, tuple(differences), sum(parts) if parts else None))
+    return tuple(found)
+
+
+def _causes(record: PortRecord, findings: tuple[Finding, ...]) -> tuple[str, ...]:
+    sentences = []
+    for each in findings:
+        count = len(each.differences)
+        where = "" if count == 1 else f", at {count} places, the first {_place(record, each.first)}"
+        part = (
+            f" {each.part:.0%} of the distance at the outputs goes with it." if each.part and len(findings) > 1 else ""
+        )
+        if each.cause:
+            sentences.append(f"Cause: {each.cause}{where}.{part}")
+        else:
+            tried = ", ".join(each.first.tried) or "nothing that fits this place"
+            sentences.append(f"Cause unknown {_place(record, each.first)}. Tried: {tried}.{part}")
+    return tuple(sentences)
+
+
+def _place(record: PortRecord, difference: Difference) -> str:
+    if difference.where == "output":
+        return f"after the last module that both have, at the output '{difference.left}'"
+    where = "in" if difference.where == "in" else "before"
+    return f"{where} '{difference.left}' ({record.left.name}) = '{difference.right}' ({record.right.name})"
+
+
+def _distances(difference: Difference) -> str:
+    if difference.where == "in":
+        return f"its inputs agree to {_share(difference.inputs)}, its outputs differ by {_share(difference.outputs)}"
+    if difference.where == "before":
+        return f"all modules before it agree, and what it receives differs by {_share(difference.inputs)}"
+    return f"all modules agree, and the outputs differ by {_share(difference.outputs)}"
+
+
+def _unmapped(record: PortRecord) -> list[str]:
+    found = []
+    for side, names in ((record.left, record.only_left), (record.right, record.only_right)):
+        if names:
+            more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+            shown = ", ".join(f"'{name}'" for name in names[:3])
+            found.append(f"Without a partner in the other model: {shown}{more} ({side.name}).")
+    return found
+
+
+def _changed(record: PortRecord) -> list[str]:
+    """Say which mapped tensors have other values."""
+    names = [pair for pair in record.mapped if not pair.equal]
+    if not names:
+        return []
+    worst = max(names, key=lambda pair: pair.differ_by)
+    sentence = (
+        f"{len(names)} of {len(record.mapped)} pairs of tensors have other values, such as '{worst.left[0]}' and "
+        f"'{worst.right[0]}', by {_share(worst.differ_by)}; for the check {record.left.name}'s were given to both."
+    )
+    return [sentence]
+
+
+def pair_words(pair: Mapped) -> tuple[str, str, str]:
+    """Return the tensors of both sides and how they belong together, as cells of a table."""
+    how = ", ".join(
+        filter(None, (FOUND_BY.get(pair.found_by, pair.found_by), pair.how, "" if pair.equal else "other values"))
+    )
+    return " + ".join(pair.left), " + ".join(pair.right), how
+
+
+def _share(value: float) -> str:
+    return "another shape" if math.isinf(value) else "0" if value == 0 else f"{value:.1g}"
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(part) for key, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(part) for part in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

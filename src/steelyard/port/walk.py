@@ -1,0 +1,188 @@
+"""Walk through both models in the order of the first, stop where they part, feed both the same values there, and go on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from steelyard.port import causes_of_places, paired_calls
+from steelyard.port.alignment import FAR, nearest
+from steelyard.port.passes import Pass, forward, load
+from steelyard.results.port_record import Compared, Difference
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from collections.abc import Mapping as Table
+    from pathlib import Path
+
+    from steelyard.port.causes import Cause
+    from steelyard.port.given_inputs import Array
+    from steelyard.port.mapping import Mapping
+    from steelyard.port.paired_calls import PairedCall
+    from steelyard.port.passes import Call
+    from steelyard.port.side_process import SideProcess
+    from steelyard.port.side_tensors import SideTensor
+    from steelyard.port.transforms import Transform
+
+MOST_DIFFERENCES = 60
+"""A walk ends after so many; the record says so."""
+GROWTH = 10.0
+"""A distance below so many times one that was there before is no new difference: it is the same one, carried on."""
+IN, BEFORE, OUTPUT = "in", "before", "output"
+
+
+@dataclass
+class Walk:
+    """What a walk found. `outputs`: name of an output of the first model -> distance, with nothing replaced."""
+
+    outputs: dict[str, float]
+    compared: list[Compared] = field(default_factory=list)
+    differences: list[Difference] = field(default_factory=list)
+    is_whole: bool = True
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What a walk needs. `tolerance`: the relative distance that counts as rounding."""
+
+    left: SideProcess
+    right: SideProcess
+    arrays: Table[str, Path]
+    mapping: Mapping
+    tensors: Table[str, SideTensor]
+    tolerance: float
+    say: Callable[[str], None]
+
+
+def walk(of: Inputs) -> Walk:
+    """Compare both models module by module."""
+    first, second = forward(of.left, of.arrays), forward(of.right, of.arrays)
+    found = Walk(_outputs(first, second))
+    pairs = paired_calls.find(of.mapping, first, second)
+    _Walker(of, first, pairs, found).go(second)
+    return found
+
+
+class _Walker:
+    """One walk. `_inputs`, `_outputs`: what is replaced in the right model: name of a call -> file."""
+
+    def __init__(self, of: Inputs, first: Pass, pairs: list[PairedCall], found: Walk) -> None:
+        self._of, self._first, self._pairs, self._found = of, first, pairs, found
+        self._inputs: dict[str, list[str]] = {}
+        self._outputs: dict[str, list[str]] = {}
+        self._carried = (
+            0.0  # the largest distance so far that is no difference: rounding, or a constant that was rounded
+        )
+
+    def go(self, second: Pass) -> None:
+        """Find all differences from the first pass of the right model on."""
+        begin, apart = 0, _largest(self._found.outputs)
+        while (place := self._next(begin, second)) is not None:
+            begin, difference = place
+            self._of.say(f"They part {difference.where} {difference.left}.")
+            second = forward(self._of.right, self._of.arrays, self._inputs, self._outputs)
+            left = _largest(_outputs(self._first, second))
+            total = _largest(self._found.outputs)
+            part = (apart - left) / total if total > self._of.tolerance and np.isfinite(apart) else None
+            apart = left
+            self._found.differences.append(replace(difference, part=part))
+            if len(self._found.differences) >= MOST_DIFFERENCES:
+                self._found.is_whole = False
+                return
+        self._at_outputs(second)
+
+    def _next(self, begin: int, second: Pass) -> tuple[int, Difference] | None:
+        """Return the next place where the models part and its number, after the right model is set to go on past it."""
+        for number in range(begin, len(self._pairs)):
+            one, other = self._first.by_name[self._pairs[number].left], second.by_name[self._pairs[number].right]
+            received = _compared(one.inputs, other.inputs)
+            if received is None:
+                continue
+            if self._is_new(received[0], self._carried) and other.name not in self._inputs:
+                return number, self._before(number, one, other, received)
+            returned = _compared(one.outputs, other.outputs)
+            distance = FAR if returned is None else returned[0]
+            if self._is_new(distance, received[0]) and other.name not in self._outputs:
+                if (difference := self._inside(one, other, received[0], returned)) is not None:
+                    return number + 1, difference
+            elif other.name not in self._outputs:
+                self._carried = max(self._carried, distance)
+            self._found.compared.append(Compared(one.name, other.name, one.kind or other.kind, received[0], distance))
+        return None
+
+    def _is_new(self, distance: float, earlier: float) -> bool:
+        return distance > max(self._of.tolerance, GROWTH * earlier)
+
+    def _before(self, number: int, one: Call, other: Call, received: tuple[float, Transform]) -> Difference:
+        left, right = load(one.inputs[0]), load(other.inputs[0])
+        earlier = [
+            (call, call.outputs[0])
+            for pair in reversed(self._pairs[:number])
+            if (call := self._first.by_name[pair.left]).outputs
+        ]
+        aligned = received[1].apply(right)
+        cause, tried = causes_of_places.before_module(earlier, left, aligned, self._rounding)
+        self._inputs[other.name] = [self._saved(received[1].reverse(left, right.shape))]
+        return self._difference(BEFORE, one, other, (received[0], 0.0), cause, tried)
+
+    def _inside(
+        self, one: Call, other: Call, received: float, returned: tuple[float, Transform] | None
+    ) -> Difference | None:
+        """Return the difference of two modules; None if one of them applies its activation by itself."""
+        if returned is None:
+            return self._difference(IN, one, other, (received, FAR), None, ["shapes"])
+        left, right = load(one.outputs[0]), load(other.outputs[0])
+        aligned = returned[1].apply(right)
+        if causes_of_places.activation_between(left, aligned, self._rounding):
+            return None
+        values = (load(one.inputs[0]), left, aligned)
+        cause, tried = causes_of_places.in_module(one, other, values, self._of.tensors, self._rounding)
+        self._outputs[other.name] = [self._saved(returned[1].reverse(left, right.shape))]
+        return self._difference(IN, one, other, (received, returned[0]), cause, tried)
+
+    def _at_outputs(self, second: Pass) -> None:
+        for name, distance in _outputs(self._first, second).items():
+            if distance > self._of.tolerance:
+                self._found.differences.append(Difference(OUTPUT, name, name, "", "", 0.0, distance))
+
+    @property
+    def _rounding(self) -> float:
+        return self._of.tolerance
+
+    def _saved(self, array: Array) -> str:
+        path = self._of.right.new_folder() / "replaced.npy"
+        np.save(path, array, allow_pickle=False)
+        return str(path)
+
+    def _difference(
+        self, where: str, one: Call, other: Call, distances: tuple[float, float], cause: Cause | None, tried: list[str]
+    ) -> Difference:
+        said = ""
+        if cause is not None:
+            said = f"{cause.family}: {self._of.left.name} has {cause.left_words}, {self._of.right.name} has {cause.right_words}"
+        return Difference(where, one.name, other.name, one.type, other.type, *distances, said, tuple(tried))
+
+
+def _compared(ones: tuple[Path, ...], others: tuple[Path, ...]) -> tuple[float, Transform] | None:
+    """Return how far the first tensors of two calls are apart, in the nearest layout; None without tensors of one size."""
+    if not ones or not others:
+        return None
+    return nearest(load(ones[0]), load(others[0]))
+
+
+def _outputs(first: Pass, second: Pass) -> dict[str, float]:
+    """Compare the outputs of both models: by name where these are the same, else in their order."""
+    ones, others = list(first.outputs.items()), list(second.outputs.items())
+    if all(name in second.outputs for name, _ in ones):
+        others = [(name, second.outputs[name]) for name, _ in ones]
+    found = {}
+    for (name, one), (_, other) in zip(ones, others, strict=False):
+        compared = nearest(load(one), load(other))
+        found[name] = FAR if compared is None else compared[0]
+    return found
+
+
+def _largest(distances: dict[str, float]) -> float:
+    return max(distances.values(), default=0.0)

@@ -1,0 +1,27 @@
+"""What goes wrong in a user's file, as one sentence with its line."""
+
+from __future__ import annotations
+
+import traceback
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+class SideError(Exception):
+    """A side cannot answer; the text is one sentence."""
+
+
+def sentence(doing: str, error: BaseException, path: Path) -> str:
+    """Return what failed, and where in the user's file: `model() failed in line 12: ValueError: no such file`."""
+    message = " ".join(str(error).split())
+    if isinstance(error, SystemExit):
+        text = f"it called sys.exit({error.code!r})"
+    else:
+        text = f"{type(error).__name__}: {message}" if message else type(error).__name__
+    lines = [
+        number for frame, number in traceback.walk_tb(error.__traceback__) if frame.f_code.co_filename == str(path)
+    ]
+    where = f" in line {lines[-1]}" if lines else ""
+    return f"{doing} failed{where}: {text.rstrip('.')}."

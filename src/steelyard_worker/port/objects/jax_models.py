@@ -1,0 +1,214 @@
+"""JAX: Flax linen modules with their variables, models of transformers, and plain functions with a tree of parameters."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from typing import TYPE_CHECKING, Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from steelyard_worker.port.calling import called
+from steelyard_worker.port.observed import Bridge, Call
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from steelyard_worker.port.objects.base import Model
+    from steelyard_worker.port.observed import Observer
+
+
+def wrap(value: Any) -> Model | None:
+    """Return a model of JAX behind the interface of all, or None."""
+    linen = sys.modules.get("flax.linen")
+    if linen is not None:
+        if isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], linen.Module):
+            return LinenModule(*value)
+        if isinstance(getattr(value, "module", None), linen.Module) and hasattr(value, "params"):
+            return PretrainedModel(value)
+    if isinstance(value, tuple) and len(value) == 2 and callable(value[0]):
+        return Function(*value)
+    return None
+
+
+def _array(tensor: Any) -> np.ndarray:
+    found = np.asarray(tensor)
+    return found if found.dtype.kind in "fiub" else found.astype(np.float32)
+
+
+def _like(array: np.ndarray, example: Any) -> Any:
+    return jnp.asarray(array, dtype=example.dtype)
+
+
+class Function:
+    """A function of a tree of parameters and inputs. Only its parameters and its outputs can be seen."""
+
+    kind = "function"
+
+    def __init__(self, function: Any, parameters: Any) -> None:
+        self._function, self._parameters = function, parameters
+        self.bridge = Bridge(lambda value: isinstance(value, (jax.Array, np.ndarray)), _array, _like)
+
+    def tensors(self) -> Iterator[tuple[str, Any, bool]]:
+        """Yield the leaves of the tree, by their keys joined with a slash."""
+        for path, leaf in jax.tree_util.tree_flatten_with_path(self._parameters)[0]:
+            name = _name(path)
+            yield name, leaf, not name.startswith("batch_stats/")
+
+    def load(self, arrays: Mapping[str, np.ndarray]) -> None:
+        """Replace leaves of the tree."""
+
+        def new(path: Any, leaf: Any) -> Any:
+            array = arrays.get(_name(path))
+            return leaf if array is None else jnp.asarray(array, dtype=leaf.dtype).reshape(leaf.shape)
+
+        self._parameters = jax.tree_util.tree_map_with_path(new, self._parameters)
+
+    def double(self) -> bool:
+        """Convert the tree to float64. A module whose own dtype is float32 still computes in it, which its outputs tell."""
+        jax.config.update("jax_enable_x64", True)
+        self._parameters = jax.tree_util.tree_map(
+            lambda leaf: jnp.asarray(leaf, jnp.float64) if jnp.issubdtype(leaf.dtype, jnp.floating) else leaf,
+            self._parameters,
+        )
+        return True
+
+    def prepare_double(self) -> None:
+        """Nothing: a model of this kind is converted."""
+
+    def place(self, arrays: Mapping[str, np.ndarray]) -> dict[str, Any]:
+        """Return arrays of JAX; floats in the dtype of the parameters."""
+        leaves = jax.tree_util.tree_leaves(self._parameters)
+        dtype = next((leaf.dtype for leaf in leaves if jnp.issubdtype(leaf.dtype, jnp.floating)), jnp.float32)
+        return {name: jnp.asarray(array, dtype if array.dtype.kind == "f" else None) for name, array in arrays.items()}
+
+    def forward(self, arguments: Any, observer: Observer, training: bool) -> Any:
+        """Call the function with the parameters and the inputs in their order."""
+        del observer, training
+        given = tuple(arguments.values()) if isinstance(arguments, dict) else arguments
+        return self._function(self._parameters, *(given if isinstance(given, tuple) else (given,)))
+
+
+class LinenModule(Function):
+    """A Flax linen module with its variables."""
+
+    kind = "flax.linen.Module"
+
+    def __init__(self, module: Any, variables: Any) -> None:
+        super().__init__(None, variables if "params" in variables else {"params": variables})
+        self._module = module
+
+    def double(self) -> bool:
+        """Convert the variables, and the dtype in which the module computes."""
+        self._module = _computing_in_float64(self._module)
+        return super().double()
+
+    def forward(self, arguments: Any, observer: Observer, training: bool) -> Any:
+        """Apply the module. `training` reaches it if its __call__ has an argument `train`, `training` or `deterministic`."""
+        named = _mode(type(self._module).__call__, training)
+        with _followed(observer):
+            return called(
+                lambda *a, **k: self._module.apply(self._parameters, *a, **k, **named), arguments, self._module.__call__
+            )
+
+
+class PretrainedModel(Function):
+    """A model of transformers in Flax."""
+
+    kind = "transformers.FlaxPreTrainedModel"
+
+    def __init__(self, model: Any) -> None:
+        super().__init__(None, {"params": model.params})
+        self._model = model
+
+    def double(self) -> bool:
+        """Convert the parameters, and the dtype in which the module computes."""
+        self._model._module = _computing_in_float64(self._model.module)
+        return super().double()
+
+    def forward(self, arguments: Any, observer: Observer, training: bool) -> Any:
+        """Call the model with its parameters."""
+        with _followed(observer):
+            return called(
+                lambda *a, **k: self._model(*a, **k, params=self._parameters["params"], train=training),
+                arguments,
+                type(self._model).__call__,
+            )
+
+
+def _computing_in_float64(module: Any) -> Any:
+    """Return the module with its field `dtype` set, where it has one; without, Flax computes in the dtype of what it gets."""
+    return module.clone(dtype=jnp.float64) if getattr(module, "dtype", None) is not None else module
+
+
+def _mode(function: Any, training: bool) -> dict[str, Any]:
+    import inspect
+
+    names = inspect.signature(function).parameters
+    values = {"train": training, "training": training, "deterministic": not training}
+    return {name: value for name, value in values.items() if name in names}
+
+
+@contextlib.contextmanager
+def _followed(observer: Observer) -> Iterator[None]:
+    """Let the observer follow every `__call__` of a linen module below the outermost one."""
+    from flax import linen
+
+    def intercept(following: Any, arguments: Any, named: Any, context: Any) -> Any:
+        if context.method_name != "__call__" or not context.module.path:
+            return following(*arguments, **named)
+        module = context.module
+        path = "/".join(module.path)
+        kind, settings = described(module)
+        call = Call("", path, type(module).__name__, kind, settings, _own(module, path))
+        arguments, named = observer.entered(call, (arguments, named))
+        try:
+            result = following(*arguments, **named)
+        except BaseException:
+            observer.failed()
+            raise
+        return observer.left(result)
+
+    with linen.intercept_methods(intercept):
+        yield
+
+
+def _own(module: Any, path: str) -> dict[str, str]:
+    """Return the module's own leaves in all collections, such as params/encoder/norm/scale."""
+    found = {}
+    for collection, tree in module.variables.items():
+        for role, leaf in tree.items():
+            if not hasattr(leaf, "items"):
+                found[role] = f"{collection}/{path}/{role}"
+    return found
+
+
+def described(module: Any) -> tuple[str, dict[str, Any]]:
+    """Return what a module computes and its constants, in words that all frameworks share."""
+    from flax import linen
+
+    if isinstance(module, linen.LayerNorm):
+        return "layer_norm", {"epsilon": module.epsilon}
+    if isinstance(module, linen.BatchNorm):
+        return "batch_norm", {"epsilon": module.epsilon, "momentum": 1 - module.momentum}
+    if isinstance(module, linen.GroupNorm):
+        return "group_norm", {"epsilon": module.epsilon, "groups": module.num_groups}
+    if isinstance(module, getattr(linen, "RMSNorm", ())):
+        return "rms_norm", {"epsilon": module.epsilon}
+    if isinstance(module, (linen.Dense, linen.DenseGeneral)):
+        return "dense", {}
+    if isinstance(module, linen.Conv):
+        return "convolution", {
+            "stride": module.strides,
+            "padding": module.padding if isinstance(module.padding, (str, int)) else list(module.padding),
+            "groups": module.feature_group_count,
+        }
+    if isinstance(module, linen.Embed):
+        return "embedding", {}
+    return "", {}
+
+
+def _name(path: Any) -> str:
+    return "/".join(str(getattr(key, "key", getattr(key, "idx", getattr(key, "name", key)))) for key in path)

@@ -1,0 +1,153 @@
+"""Keras 3 on any backend: layers are followed by wrapping the `call` of each; the model is run eagerly."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import keras
+import numpy as np
+
+from steelyard_worker.port.observed import Bridge, Call
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from steelyard_worker.port.observed import Observer
+
+
+def _array(tensor: Any) -> np.ndarray:
+    found = np.asarray(keras.ops.convert_to_numpy(tensor))
+    return found if found.dtype.kind in "fiub" else found.astype(np.float32)
+
+
+def _like(array: np.ndarray, example: Any) -> Any:
+    return keras.ops.convert_to_tensor(array, dtype=keras.backend.standardize_dtype(example.dtype))
+
+
+class KerasModel:
+    """A keras.Model that has been built."""
+
+    kind = "keras.Model"
+
+    def __init__(self, model: Any) -> None:
+        self._model = model
+        self.bridge = Bridge(keras.ops.is_tensor, _array, _like)
+
+    def tensors(self) -> Iterator[tuple[str, Any, bool]]:
+        """Yield all weights; states of random generators are none."""
+        for variable in self._model.weights:
+            if "seed_generator" not in variable.path:
+                yield variable.path, variable.value, bool(variable.trainable)
+
+    def load(self, arrays: Mapping[str, np.ndarray]) -> None:
+        """Assign arrays to variables."""
+        named = {variable.path: variable for variable in self._model.weights}
+        for name, array in arrays.items():
+            named[name].assign(np.asarray(array).reshape(named[name].shape))
+
+    def double(self) -> bool:
+        """Layers keep the dtype with which they were made, so the model has to be made again."""
+        return False
+
+    def prepare_double(self) -> None:
+        """Let the layers that are made from now on compute in float64."""
+        keras.utils.clear_session()
+        keras.config.set_floatx("float64")
+        keras.config.set_dtype_policy("float64")
+
+    def place(self, arrays: Mapping[str, np.ndarray]) -> dict[str, Any]:
+        """Return tensors; floats in Keras' own dtype."""
+        return {
+            name: keras.ops.convert_to_tensor(array, dtype=keras.config.floatx() if array.dtype.kind == "f" else None)
+            for name, array in arrays.items()
+        }
+
+    def forward(self, arguments: Any, observer: Observer, training: bool) -> Any:
+        """Call the model eagerly; wrapped layers report to the observer."""
+        with_names = dict(_layers(self._model, ""))
+        try:
+            for path, layer in with_names.items():
+                layer.call = partial(_followed, observer, path, layer, layer.call)
+                # Keras passes `training` where the signature of `call` has it, which the wrapper hides.
+            return self._model(self._given(arguments), training=training)
+        finally:
+            for layer in with_names.values():
+                layer.__dict__.pop("call", None)
+
+    def _given(self, arguments: Any) -> Any:
+        """Return the inputs as the model takes them: one tensor alone, several by name if it names them, else in their order."""
+        if not isinstance(arguments, dict):
+            return arguments
+        if len(arguments) == 1 and not isinstance(getattr(self._model, "input", None), dict):
+            return next(iter(arguments.values()))
+        names = getattr(self._model, "input_names", None) or []
+        if isinstance(getattr(self._model, "input", None), dict) or not names:
+            return arguments
+        return [arguments[name] for name in names] if set(names) == set(arguments) else [*arguments.values()]
+
+
+def _layers(layer: Any, prefix: str) -> Iterator[tuple[str, Any]]:
+    """Yield every layer below another with its path, each once."""
+    seen: set[int] = set()
+    todo = [(f"{prefix}{each.name}", each) for each in _children(layer)]
+    while todo:
+        path, each = todo.pop(0)
+        if id(each) in seen:
+            continue
+        seen.add(id(each))
+        if not isinstance(each, keras.layers.InputLayer):
+            yield path, each
+        todo += [(f"{path}/{child.name}", child) for child in _children(each)]
+
+
+def _children(layer: Any) -> list[Any]:
+    return [each for each in layer._layers if isinstance(each, keras.layers.Layer)]
+
+
+def _followed(
+    observer: Observer, path: str, layer: Any, original: Callable[..., Any], *arguments: Any, **named: Any
+) -> Any:
+    kind, settings = described(layer)
+    own = {each.name: each.path for each in layer._trainable_variables + layer._non_trainable_variables}
+    call = Call("", path, type(layer).__name__, kind, settings, own)
+    arguments, named = observer.entered(call, (arguments, named))
+    try:
+        result = original(*arguments, **named)
+    except BaseException:
+        observer.failed()
+        raise
+    return observer.left(result)
+
+
+def described(layer: Any) -> tuple[str, dict[str, Any]]:
+    """Return what a layer computes and its constants, in words that all frameworks share."""
+    layers = keras.layers
+    if isinstance(layer, layers.LayerNormalization):
+        return "layer_norm", {"epsilon": layer.epsilon}
+    if isinstance(layer, layers.BatchNormalization):
+        return "batch_norm", {"epsilon": layer.epsilon, "momentum": 1 - layer.momentum}
+    if isinstance(layer, layers.GroupNormalization):
+        return "group_norm", {"epsilon": layer.epsilon, "groups": layer.groups}
+    if isinstance(layer, (layers.Dense, layers.EinsumDense)):
+        return "dense", {"activation": _activation(layer)}
+    if isinstance(layer, (layers.Conv1D, layers.Conv2D, layers.Conv3D)):
+        return "convolution", {
+            "stride": list(layer.strides),
+            "padding": layer.padding,
+            "dilation": list(layer.dilation_rate),
+            "groups": layer.groups,
+            "activation": _activation(layer),
+        }
+    if isinstance(layer, layers.Embedding):
+        return "embedding", {}
+    if isinstance(layer, layers.LSTM):
+        return "lstm", {}
+    if isinstance(layer, layers.GRU):
+        return "gru", {"reset_after": layer.reset_after}
+    return "", {}
+
+
+def _activation(layer: Any) -> str:
+    found = getattr(layer.activation, "__name__", "")
+    return "" if found == "linear" else found

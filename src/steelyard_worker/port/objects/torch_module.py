@@ -1,0 +1,147 @@
+"""PyTorch: any torch.nn.Module; its modules are followed by hooks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from steelyard_worker.port.calling import called
+from steelyard_worker.port.observed import Bridge, Call
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from steelyard_worker.port.observed import Observer
+
+
+def _array(tensor: torch.Tensor) -> np.ndarray:
+    tensor = tensor.detach().cpu()
+    return (tensor.float() if tensor.dtype in (torch.bfloat16, torch.float16) else tensor).contiguous().numpy()
+
+
+def _like(array: np.ndarray, example: torch.Tensor) -> torch.Tensor:
+    return torch.from_numpy(np.ascontiguousarray(array)).to(device=example.device, dtype=example.dtype)
+
+
+class TorchModule:
+    """A torch.nn.Module."""
+
+    kind = "torch.nn.Module"
+
+    def __init__(self, module: nn.Module) -> None:
+        self._module = module
+        self.bridge = Bridge(lambda value: isinstance(value, torch.Tensor), _array, _like)
+
+    def tensors(self) -> Iterator[tuple[str, Any, bool]]:
+        """Yield parameters, then buffers that belong to a checkpoint."""
+        saved = self._module.state_dict(keep_vars=True)
+        for name, tensor in saved.items():
+            if isinstance(tensor, torch.Tensor):
+                yield name, tensor, isinstance(tensor, nn.Parameter) and tensor.requires_grad
+
+    @torch.no_grad()
+    def load(self, arrays: Mapping[str, np.ndarray]) -> None:
+        """Copy arrays into the tensors."""
+        saved = self._module.state_dict(keep_vars=True)
+        for name, array in arrays.items():
+            saved[name].data.copy_(torch.from_numpy(np.ascontiguousarray(array)).reshape(saved[name].shape))
+
+    def double(self) -> bool:
+        """Convert all tensors to float64."""
+        self._module = self._module.double()
+        return True
+
+    def prepare_double(self) -> None:
+        """Nothing: a model of this kind is converted."""
+
+    def place(self, arrays: Mapping[str, np.ndarray]) -> dict[str, Any]:
+        """Return tensors on the device of the module; floats in the dtype of its first parameter, integers as int64."""
+        example = next((each for each in self._module.parameters() if each.is_floating_point()), torch.zeros(1))
+        placed = {}
+        for name, array in arrays.items():
+            tensor = torch.from_numpy(np.ascontiguousarray(array)).to(example.device)
+            if tensor.is_floating_point():
+                tensor = tensor.to(example.dtype)
+            elif tensor.dtype != torch.bool:
+                tensor = tensor.long()
+            placed[name] = tensor
+        return placed
+
+    def forward(self, arguments: Any, observer: Observer, training: bool) -> Any:
+        """Call the module; hooks report to the observer."""
+        self._module.train(training)
+        hooks: list[Any] = []
+        try:
+            for path, module in self._module.named_modules():
+                if path:
+                    hooks += _followed(path, module, observer)
+            with torch.no_grad():
+                return called(self._module, arguments, self._module.forward)
+        finally:
+            for hook in hooks:
+                hook.remove()
+
+
+def _followed(path: str, module: nn.Module, observer: Observer) -> list[Any]:
+    def before(
+        _: nn.Module, arguments: tuple[Any, ...], named: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        call = Call("", path, type(module).__name__, *described(module), tensors=_own(path, module))
+        changed: tuple[tuple[Any, ...], dict[str, Any]] = observer.entered(call, (arguments, named))
+        return changed
+
+    def after(_: nn.Module, arguments: tuple[Any, ...], named: dict[str, Any], result: Any) -> Any:
+        del arguments, named
+        return observer.left(result)
+
+    return [
+        module.register_forward_pre_hook(before, with_kwargs=True),
+        module.register_forward_hook(after, with_kwargs=True),
+    ]
+
+
+def _own(path: str, module: nn.Module) -> dict[str, str]:
+    own = [*module.named_parameters(recurse=False), *module.named_buffers(recurse=False)]
+    return {role: f"{path}.{role}" for role, _ in own}
+
+
+def described(module: nn.Module) -> tuple[str, dict[str, Any]]:
+    """Return what a module computes and its constants, in words that all frameworks share."""
+    for types, kind, settings in _KINDS:
+        if isinstance(module, types):
+            return kind, settings(module)
+    epsilon = getattr(module, "variance_epsilon", getattr(module, "eps", None))
+    if "RMSNorm" in type(module).__name__ and isinstance(epsilon, float):
+        return "rms_norm", {"epsilon": epsilon}
+    if "GELU" in type(module).__name__:  # such as the classes of transformers
+        return "gelu", {}
+    return "", {}
+
+
+def _convolution(module: Any) -> dict[str, Any]:
+    padding = module.padding if isinstance(module.padding, str) else list(module.padding)
+    return {
+        "stride": list(module.stride),
+        "padding": padding,
+        "dilation": list(module.dilation),
+        "groups": module.groups,
+    }
+
+
+# Classes, kind, and the settings that a module of it has.
+_KINDS: list[tuple[Any, str, Callable[[Any], dict[str, Any]]]] = [
+    (nn.LayerNorm, "layer_norm", lambda m: {"epsilon": m.eps}),
+    (nn.GroupNorm, "group_norm", lambda m: {"epsilon": m.eps, "groups": m.num_groups}),
+    (nn.modules.batchnorm._BatchNorm, "batch_norm", lambda m: {"epsilon": m.eps, "momentum": m.momentum}),
+    (nn.Linear, "dense", lambda _: {}),
+    (nn.modules.conv._ConvNd, "convolution", _convolution),
+    (nn.Embedding, "embedding", lambda m: {"padding": m.padding_idx}),
+    (nn.GELU, "gelu", lambda m: {"approximate": m.approximate}),
+    (nn.LSTM, "lstm", lambda _: {}),
+    (nn.GRU, "gru", lambda _: {}),
+]
+if hasattr(nn, "RMSNorm"):
+    _KINDS.append((nn.RMSNorm, "rms_norm", lambda m: {"epsilon": m.eps}))
