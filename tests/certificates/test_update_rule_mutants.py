@@ -137,8 +137,8 @@ JAX_MUTANTS = [
         SGD,
         "from step 2 on",
         JAX,
-        "before.append(optax.add_decayed_weights(spec.weight_decay, decayed))",
-        "transform = optax.chain(transform, optax.add_decayed_weights(-rate * spec.weight_decay, decayed))",
+        "return [optax.add_decayed_weights(spec.weight_decay, decayed), rules[spec.name]()]",
+        "return [rules[spec.name](), optax.add_decayed_weights(-rate * spec.weight_decay, decayed)]",
     ),
     Mutant(
         "decay left out of the velocity, Nesterov",
@@ -146,8 +146,8 @@ JAX_MUTANTS = [
         replace(SGD, nesterov=True),
         "from step",
         JAX,
-        "before.append(optax.add_decayed_weights(spec.weight_decay, decayed))",
-        "transform = optax.chain(transform, optax.add_decayed_weights(-rate * spec.weight_decay, decayed))",
+        "return [optax.add_decayed_weights(spec.weight_decay, decayed), rules[spec.name]()]",
+        "return [rules[spec.name](), optax.add_decayed_weights(-rate * spec.weight_decay, decayed)]",
     ),
     Mutant(
         "momentum reset at step 50",

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from steelyard.errors import UserError
 from steelyard.files import ranges
 from steelyard.files.ranges import Range
-from steelyard_worker.accumulation import KNOB
 
 if TYPE_CHECKING:
     from datetime import date
@@ -100,7 +99,7 @@ def batches(text: str) -> tuple[int, ...]:
 def parts(text: str) -> str:
     """Return the knob for one or more numbers of parts, such as `accumulate=1,4`."""
     _counts(text, "--accumulate", ranges.BATCHES, "a number of parts of a batch")
-    return f"{KNOB}={text}"
+    return f"accumulate={text}"
 
 
 def samples(text: str) -> tuple[int, ...]:
