@@ -34,6 +34,7 @@ SHARED = {
     "steelyard_worker.sizes",
     "steelyard_worker.strategy",
     "steelyard_worker.strategy_kinds",
+    "steelyard_worker.accumulation",
     "steelyard_worker.tensors",
     "steelyard_worker.variables",
     "steelyard_worker.weight_names",

@@ -144,7 +144,7 @@ class Framework:
 
     def obstacle(self, settings: Settings, rule: Optimizer) -> str:
         """Return why a mode or the value of a knob is impossible with these settings and this optimizer; empty if none is."""
-        for word in words(rule):
+        for word in words(rule, settings):
             if reason := self.unsupported.get(f"{settings.mode} with {word}", ""):
                 return f"{self.title} cannot run in mode {settings.mode} here: {reason}."
         for name, knob in self.knobs.items():
@@ -179,10 +179,15 @@ class Framework:
         return {name: reason for name, reason in found.items() if reason}
 
     def complete(self, settings: Settings, strategy: str = SINGLE) -> Settings:
-        """Return the settings with every knob of the framework: one that was not set has its default, or the strategy's value."""
+        """Return the settings with every knob of the framework: one that was not set has its default, or the strategy's value.
+
+        A later knob that has its default is left out.
+        """
         defaults = {name: knob.default for name, knob in self.knobs.items()}
         spread = self.spread(strategy)
-        return replace(settings, knobs=defaults | settings.knobs | (spread.knobs if spread else {}))
+        found = defaults | settings.knobs | (spread.knobs if spread else {})
+        unused = {name for name, knob in self.knobs.items() if knob.later and found[name] == knob.default}
+        return replace(settings, knobs={name: value for name, value in found.items() if name not in unused})
 
     def spread(self, strategy: str) -> Spread | None:
         """Return what the strategy of a case, such as `ddp:2`, does; None for a single process.

@@ -93,6 +93,13 @@ SELECTION = [
         "a setting that changes the speed but not the results; may be repeated",
         dest="knobs",
     ),
+    _several(
+        "--accumulate",
+        "N[,N]",
+        "compute a step's batch in N parts, one after the other, and add their gradients (the knob accumulate)",
+        type=values.parts,
+        dest="knobs",
+    ),
     INTERPRETERS,
     _several(
         "--set", "SIZE=VALUE[,VALUE]", "another value of a size that the preset names; may be repeated", dest="set"

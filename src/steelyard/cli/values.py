@@ -107,6 +107,12 @@ def batches(text: str) -> tuple[int, ...]:
     return _counts(text, "--batch", ranges.BATCHES, "a number of samples")
 
 
+def parts(text: str) -> str:
+    """Return the knob for one or more numbers of parts, such as `accumulate=1,4`."""
+    _counts(text, "--accumulate", ranges.BATCHES, "a number of parts of a batch")
+    return f"accumulate={text}"
+
+
 def samples(text: str) -> tuple[int, ...]:
     """Read numbers of training samples."""
     return _counts(text, "--train-limit", ranges.SAMPLES, "a number of samples")

@@ -62,6 +62,7 @@ COLUMNS = {
     "case.optimizer.implementation": Column(TEXT, "native (of the framework) or reference (written out)"),
     "case.optimizer.form": Column(TEXT, "where epsilon and the rate stand in the formula"),
     "case.optimizer.correction": Column(TEXT, "precision of the bias correction"),
+    "case.optimizer.groups": Column(JSON, "tensors whose learning rate or weight decay is multiplied"),
     "case.framework": Column(TEXT, "name of the framework"),
     "case.settings.mode": Column(TEXT, "execution mode"),
     "case.settings.device": Column(TEXT, "cpu, cuda or ascend"),

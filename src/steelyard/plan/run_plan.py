@@ -1,7 +1,7 @@
 """The complete plan of a run as plain data. It is stored in run.json; reports and resumed runs need nothing else."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Self
 
@@ -12,6 +12,7 @@ from steelyard.plan.studies import Study
 from steelyard.plan.traffic import Traffic
 from steelyard.published.gathering import Published
 from steelyard.statistics.decision import DecisionPlan
+from steelyard_worker import records
 from steelyard_worker.case import INFERENCE, Case
 from steelyard_worker.strategy import parts_of
 
@@ -318,4 +319,5 @@ class RunPlan:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plan as plain values for run.json."""
-        return asdict(self)
+        found: dict[str, Any] = records.plain(self)
+        return found

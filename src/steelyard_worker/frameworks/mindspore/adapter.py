@@ -8,7 +8,7 @@ import mindspore
 import mindspore.dataset
 import numpy as np
 
-from steelyard_worker import dropout
+from steelyard_worker import accumulation, dropout
 from steelyard_worker.batches import Steps
 from steelyard_worker.frameworks.mindspore import arithmetic, distributed, layers, onednn, recurrent, runtime
 from steelyard_worker.frameworks.mindspore.predictor import Predictor
@@ -55,6 +55,7 @@ class Adapter:
         own = {
             "recomputation": again,
             "lstm": lstm,
+            **accumulation.applied(self._settings),
             "embedding": "dense",
             "dropout": layers.observed_dropout(self._settings.knobs["dropout"]),
         }

@@ -11,5 +11,6 @@ MODULES = (
     "settings",
     "dropout",
     "recomputation",
+    "accumulation",
     "ranks",
 )

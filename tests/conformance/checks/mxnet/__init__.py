@@ -11,4 +11,5 @@ MODULES = (
     "settings",
     "dropout",
     "recomputation",
+    "accumulation",
 )

@@ -12,4 +12,5 @@ MODULES = (
     "dropout",
     "strategies",
     "recomputation",
+    "accumulation",
 )

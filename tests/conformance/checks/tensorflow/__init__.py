@@ -14,4 +14,5 @@ MODULES = (
     "mistakes",
     "graph_passes",
     "recomputation",
+    "accumulation",
 )
