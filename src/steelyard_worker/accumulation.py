@@ -43,7 +43,7 @@ def obstacle(parts: int, batch: int) -> str:
 
 
 def otherwise(parts: int, network: Network) -> str:
-    """Return what a step in parts computes instead of one on the whole batch; empty where it computes the same."""
+    """Return what a step in parts computes instead of one on the whole batch (P-59); empty where it computes the same."""
     if parts == 1:
         return ""
     if any(each.kind == "running_var" for each in network.parameters):
