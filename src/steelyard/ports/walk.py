@@ -117,11 +117,8 @@ class _Walker:
 
     def _before(self, number: int, one: Call, other: Call, received: tuple[float, Transform]) -> Difference:
         left, right = load(one.inputs[0]), load(other.inputs[0])
-        earlier = [
-            (call, call.outputs[0])
-            for pair in reversed(self._pairs[:number])
-            if (call := self._first.by_name[pair.left]).outputs
-        ]
+        calls = [self._first.by_name[pair.left] for pair in reversed(self._pairs[:number])]
+        earlier = [call for call in calls if call.outputs]
         aligned = received[1].apply(right)
         cause, tried = causes_of_places.before_module(earlier, left, aligned, self._rounding)
         self._inputs[other.name] = [self._saved(received[1].reverse(left, right.shape))]
