@@ -23,7 +23,8 @@ from steelyard.host import Machine, exclusive
 from steelyard.host.exclusive import Patience
 from steelyard.inputs import case_inputs
 from steelyard.inputs.case_inputs import CaseInputs
-from steelyard.measure import communication, graphs, peak, profiles, reuse, rounds, search
+from steelyard.inputs.trained_weights import Read
+from steelyard.measure import checkpoints, communication, graphs, peak, profiles, reuse, rounds, search
 from steelyard.measure.session import Session
 from steelyard.plan.run_plan import RunPlan, Variant
 from steelyard.results import durations as stages
@@ -185,7 +186,7 @@ def _measure_on(nodes: Choice, plan: RunPlan, folder: Path, screen: Screen, dura
     """Measure on the nodes of a cluster. Inputs are made here; all else is made, certified and measured there."""
     screen.stage("Data and weights")
     with durations.of(stages.INPUTS):
-        inputs = case_inputs.prepare(plan, lambda p: screen.progress(p.sentence, p.done, p.total))
+        inputs = _inputs(plan, checkpoints.reader(plan, already({}), screen), screen)
     store = Store(folder.parent, screen.say)
     session = Session(_with_inputs(plan, inputs), folder, already({}), inputs, store, screen, durations=durations)
     _note_inputs(folder, session.plan, inputs, nodes.facts.machine)
@@ -233,8 +234,12 @@ def _session(plan: RunPlan, folder: Path, screen: Screen, durations: Durations) 
     environments = setup.begin(plan, screen)
     screen.stage("Data and weights")
     with durations.of(stages.INPUTS):
-        inputs = case_inputs.prepare(plan, lambda p: screen.progress(p.sentence, p.done, p.total))
+        inputs = _inputs(plan, checkpoints.reader(plan, environments, screen), screen)
     return Session(_with_inputs(plan, inputs), folder, environments, inputs, store, screen, durations=durations)
+
+
+def _inputs(plan: RunPlan, read: Read, screen: Screen) -> dict[str, CaseInputs]:
+    return case_inputs.prepare(plan, lambda p: screen.progress(p.sentence, p.done, p.total), read)
 
 
 def _with_inputs(plan: RunPlan, inputs: dict[str, CaseInputs]) -> RunPlan:

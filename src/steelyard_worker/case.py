@@ -5,9 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 import struct
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
+
+from steelyard_worker import records
 
 ID_LENGTH = 16
 
@@ -56,6 +58,20 @@ class RateSchedule:
 
 
 @dataclass(frozen=True)
+class TensorGroup:
+    """Tensors with another learning rate or another weight decay than the rest.
+
+    tensors: their names; in a specification, patterns of names such as `head.*`.
+    rate: what the learning rate of every step is multiplied by.
+    decay: what the weight decay is multiplied by, of those of the tensors that decay.
+    """
+
+    tensors: tuple[str, ...]
+    rate: float = 1.0
+    decay: float = 1.0
+
+
+@dataclass(frozen=True)
 class Optimizer:
     """An update rule with its constants; `decay` lists the tensors under weight decay.
 
@@ -66,6 +82,7 @@ class Optimizer:
     form: "canonical" (epsilon outside the square root, after bias correction; a momentum of gradients), "epsilon-hat", or
     "rate-in-momentum" (a momentum of updates: each gradient keeps the rate of its own step).
     correction: precision in which 1 - beta^t is computed: "float64" or "float32".
+    groups: tensors with a learning rate or a weight decay of their own; a tensor is in one of them at most.
     """
 
     name: str
@@ -82,6 +99,26 @@ class Optimizer:
     implementation: str = "native"
     form: str = "canonical"
     correction: str = "float64"
+    groups: tuple[TensorGroup, ...] = field(default=(), metadata=records.LATER)
+
+    def group_of(self, name: str) -> TensorGroup | None:
+        """Return the group of a tensor; None: it is in none."""
+        return next((group for group in self.groups if name in group.tensors), None)
+
+    def rate_of(self, name: str) -> float:
+        """Return what the learning rate of a tensor is multiplied by: 1 unless its group says otherwise."""
+        group = self.group_of(name)
+        return group.rate if group else 1.0
+
+    def decay_of(self, name: str) -> float:
+        """Return the weight decay of a tensor: 0 unless the rule lists the tensor."""
+        group = self.group_of(name)
+        return self.weight_decay * (group.decay if group else 1.0) if name in self.decay else 0.0
+
+    def of_tensor(self, name: str) -> Optimizer:
+        """Return the rule with the learning rate of a tensor."""
+        rate = self.rate_of(name)
+        return self if rate == 1 else replace(self, learning_rate=self.learning_rate * rate)
 
     def corrections(self, t: int) -> tuple[float, float]:
         """Return 1 - beta1^t and 1 - beta2^t, computed in the precision `correction`.
@@ -122,6 +159,7 @@ class Case:
     threads are those of each.
     loader_workers: processes of the framework's own data loader.
     memory_limit: bytes of resident memory that a measuring process may use, each of several; 0: no limit.
+    weights: digest of the file that holds the initial weights; empty: they are drawn by the seed.
     inputs: hash of initial weights, prepared data, order of batches and synthetic batch; empty until these are prepared.
     """
 
@@ -139,12 +177,13 @@ class Case:
     seed: int = 0
     loader_workers: int = 0
     memory_limit: int = 0
+    weights: str = field(default="", metadata=records.LATER)
     inputs: str = ""
 
     @cached_property
     def id(self) -> str:
         """Digest of every field: equal for equal cases, in every run and on every machine."""
-        text = json.dumps(asdict(self), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+        text = json.dumps(records.plain(self), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
         return hashlib.sha256(text.encode()).hexdigest()[:ID_LENGTH]
 
     @property
@@ -165,7 +204,7 @@ class Case:
 
 def differences(a: Case, b: Case) -> dict[str, tuple[Any, Any]]:
     """Return {dotted field: (value in a, value in b)} for every field in which two cases differ."""
-    left, right = _flat(asdict(a)), _flat(asdict(b))
+    left, right = _flat(records.plain(a)), _flat(records.plain(b))
     missing = "not set"
     return {
         name: (left.get(name, missing), right.get(name, missing))

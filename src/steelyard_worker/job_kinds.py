@@ -31,6 +31,7 @@ class JobKind:
 MEASURE, PROBE, SEARCH = "measure", "probe", "search"
 CERTIFY, RULE, CONTRACT, SETTINGS = "certify", "rule", "contract", "settings"
 EXPORT, PROFILE, GRAPH, COMMUNICATION = "export", "profile", "graph", "communication"
+CHECKPOINT = "checkpoint"
 
 _TIMED = JobKind("", shown=True, limited=True, timed=True, ends_at_once=True)
 KINDS = {
@@ -44,6 +45,7 @@ KINDS = {
     EXPORT: JobKind("write the network as files for another runtime"),
     PROFILE: JobKind("steps under the framework's own profiler", log_is_read=True, folder="profiles"),
     GRAPH: JobKind("count the operations of a step's graph", folder="graphs"),
+    CHECKPOINT: JobKind("read a file of weights that the framework has written", ends_at_once=True),
     COMMUNICATION: JobKind("an exchange between ranks by itself", timed=True, folder="communication"),
 }
 # What holds for a kind that this version does not know, in the record of another one.

@@ -91,6 +91,7 @@ ERROR_KINDS = (
     "nan-output",  # an output of an inference is not finite
     "ranks",  # ranks that must have equal tensors have different ones
     "implementation",  # the implementation does not have the tensors that the network lists
+    "checkpoint",  # a file of weights cannot be read, or does not fit the implementation
     "altered",  # a clock or a part of the worker was replaced after the implementation was loaded
     "crash",  # anything else, with the last line of the traceback
     "killed",  # written by the launcher: the process was ended by a signal
@@ -185,6 +186,7 @@ class Job:
     """The job of one process, which runs one case once. Paths are absolute.
 
     kind: one of `job_kinds.KINDS`.
+    weights: tensors folder of the initial weights; of a job that reads a checkpoint, the file of the framework's own.
     round: 0 outside the rounds. attempt: a disturbed round is repeated under the next number.
     rates: tensors folder with the learning rate of every step, `rates` float32 (steps,); the last one stays for further steps.
     Empty: the rate of the update rule is constant.

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import math
 import types
-from dataclasses import MISSING, asdict, fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, Union, get_args, get_origin, get_type_hints, is_typeddict
 
@@ -20,11 +20,46 @@ Count = Annotated[int, 0]
 Positive = Annotated[int, 1]
 # SQLite and NumPy hold no larger whole number.
 LARGEST = 2**63 - 1
+# Metadata of a field that older records do not have: it is left out where it has its default. So a record that does not use it,
+# and every hash of it, is what it was before there was such a field.
+LATER = {"later": True}
 
 
 def to_line(record: Any) -> str:
     """Return a dataclass as one line of JSON."""
-    return json.dumps(asdict(record))
+    return json.dumps(plain(record))
+
+
+def plain(record: Any) -> Any:
+    """Return a dataclass, and all inside it, as `asdict` does, but without the fields `LATER` that have their defaults."""
+    if is_dataclass(record) and not isinstance(record, type):
+        return {name: plain(value) for name, value in present(record).items()}
+    if isinstance(record, dict):
+        return {key: plain(value) for key, value in record.items()}
+    if isinstance(record, (list, tuple)):
+        found = [plain(value) for value in record]
+        return found if isinstance(record, list) else tuple(found)
+    return record
+
+
+def present(record: Any) -> dict[str, Any]:
+    """Return the fields of a dataclass by name, without those that are `LATER` and have their defaults."""
+    kind: Any = type(record)
+    found = {name: getattr(record, name) for name in _names(kind)}
+    for name, default in _later(kind).items():
+        if found[name] == default:
+            del found[name]
+    return found
+
+
+@cache
+def _names(kind: Any) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(kind))
+
+
+@cache
+def _later(kind: Any) -> dict[str, Any]:
+    return {field.name: field.default for field in fields(kind) if field.metadata.get("later")}
 
 
 def read_text(path: Path, errors: str = "strict") -> str:

@@ -244,9 +244,16 @@ def _run(job: Job, events: EventWriter, own: Ranks, watched: _Watched) -> None:
         kept.check(BUILT)
         return built
 
+    def read_checkpoint(path: Path) -> dict[str, Any]:
+        if not hasattr(adapter, "checkpoint"):
+            reason = f"The adapter of {job.case.framework} has no checkpoint(), which reads a file of its weights."
+            raise Refusal("unsupported", reason)
+        found: dict[str, Any] = adapter.checkpoint(implementation, sizes, described, path)
+        return found
+
     from steelyard_worker.work import Work, run_kind
 
-    run_kind(Work(job, described, adapter, events, own, peaks, kept, build_trainer, build_predictor))
+    run_kind(Work(job, described, adapter, events, own, peaks, kept, build_trainer, build_predictor, read_checkpoint))
 
 
 def _check_applied(job: Job, adapter: Adapter, events: EventWriter) -> KeptSettings:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from steelyard_worker import (
     certify,
+    checkpoints,
     communication,
     contract,
     exchange,
@@ -23,6 +24,7 @@ from steelyard_worker import (
 from steelyard_worker.case import INFERENCE
 from steelyard_worker.job_kinds import (
     CERTIFY,
+    CHECKPOINT,
     COMMUNICATION,
     CONTRACT,
     EXPORT,
@@ -50,7 +52,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Work:
-    """A job and what its process has. `build_trainer` and `build_predictor` build the network with the given weights."""
+    """A job and what its process has. `build_trainer` and `build_predictor` build the network with the given weights.
+
+    `read_checkpoint` loads a file of the framework's own into the network, and returns its tensors, canonical.
+    """
 
     job: Job
     network: Network
@@ -61,6 +66,7 @@ class Work:
     kept: KeptSettings
     build_trainer: Callable[..., Any]
     build_predictor: Callable[..., Any]
+    read_checkpoint: Callable[[Path], dict[str, Any]]
 
     @property
     def build(self) -> Callable[..., Any]:
@@ -97,6 +103,10 @@ def _check_contract(work: Work) -> None:
 
 def _export(work: Work) -> None:
     exchange.export(work.job, work.network, work.initial(), work.adapter, work.build, work.events)
+
+
+def _read_checkpoint(work: Work) -> None:
+    checkpoints.write(work.job, work.network, work.read_checkpoint)
 
 
 def _check_rule(work: Work) -> None:
@@ -157,6 +167,7 @@ RUNS: dict[str, Callable[[Work], None]] = {
     RULE: _check_rule,
     CONTRACT: _check_contract,
     EXPORT: _export,
+    CHECKPOINT: _read_checkpoint,
     PROFILE: _profile,
     GRAPH: _count,
     COMMUNICATION: _communicate,

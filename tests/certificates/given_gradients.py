@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 SINGLE = np.float32
 # Mistakes, each from its step on, counted from 1.
-STOPPED_CORRECTION, STOPPED_RATE, DECAY_OUTSIDE, FORGOTTEN, EPSILON, LARGEST_MOMENT, FROZEN, UNDEFINED = (
+STOPPED_CORRECTION, STOPPED_RATE, DECAY_OUTSIDE, FORGOTTEN, EPSILON, LARGEST_MOMENT, FROZEN, UNDEFINED, *OF_GROUPS = (
     "bias correction stops at step 5",
     "learning rate stands still after step 5",
     "decay left out of the velocity",
@@ -30,7 +30,21 @@ STOPPED_CORRECTION, STOPPED_RATE, DECAY_OUTSIDE, FORGOTTEN, EPSILON, LARGEST_MOM
     "AMSGrad",
     "decay of a frozen tensor",
     "not a number",
+    "rate of groups ignored",
+    "decay of groups ignored",
+    "groups of other tensors",
 )
+RATE_IGNORED, DECAY_IGNORED, OTHER_TENSORS = OF_GROUPS
+
+
+# Whose rate a tensor has where groups are of other tensors.
+NEIGHBOURS = {
+    "kernel.weight": "kernel.bias",
+    "kernel.bias": "norm.gamma",
+    "norm.gamma": "norm.beta",
+    "norm.beta": "table.weight",
+    "table.weight": "kernel.weight",
+}
 
 
 def train(
@@ -46,9 +60,13 @@ def train(
         rate = SINGLE(rates[place - 1] if rates is not None else rule.learning_rate)
         norm = SINGLE(np.sqrt(sum(np.sum(np.square(g.astype(SINGLE))) for g in gradients.values())))
         scale = SINGLE(rule.clip) / norm if rule.clip and norm > rule.clip else SINGLE(1)
+        of_step = rate
         for name, gradient in gradients.items():
+            multiple = rule.rate_of(NEIGHBOURS[name] if mistake == OTHER_TENSORS else name)
+            rate = of_step * SINGLE(1 if mistake == RATE_IGNORED else multiple)
             g = gradient.astype(SINGLE) * scale
-            decay = SINGLE(rule.weight_decay if name in rule.decay else 0)
+            own = rule if mistake != DECAY_IGNORED else replace(rule, groups=())
+            decay = SINGLE(own.decay_of(name))
             if mistake == FORGOTTEN and t == 50:
                 m[name][...] = 0
             if rule.name == "sgd":

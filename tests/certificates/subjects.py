@@ -12,7 +12,16 @@ from steelyard.certificates.plan import Candidate, Installation
 from steelyard.files import atomic
 from steelyard.inputs import rates, weights
 from steelyard.inputs.data.synthetic import synthesise_adversarial
-from steelyard_worker.case import INFERENCE, NO_OPTIMIZER, TRAINING, Case, Optimizer, RateSchedule, Settings
+from steelyard_worker.case import (
+    INFERENCE,
+    NO_OPTIMIZER,
+    TRAINING,
+    Case,
+    Optimizer,
+    RateSchedule,
+    Settings,
+    TensorGroup,
+)
 from steelyard_worker.protocol import Data, Job
 
 if TYPE_CHECKING:
@@ -80,7 +89,8 @@ def candidate(
 
 def _optimizer(rule: dict[str, Any]) -> Optimizer:
     schedule = RateSchedule(**rule.get("schedule", {}))
-    return Optimizer(**{**rule, "decay": tuple(rule.get("decay", ())), "schedule": schedule})
+    groups = tuple(TensorGroup(**{**group, "tensors": tuple(group["tensors"])}) for group in rule.get("groups", ()))
+    return Optimizer(**{**rule, "decay": tuple(rule.get("decay", ())), "schedule": schedule, "groups": groups})
 
 
 def installation(framework: str) -> Installation:

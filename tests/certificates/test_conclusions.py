@@ -24,7 +24,7 @@ from steelyard.certificates.plan import CertificationPlan, plan_certification, w
 from steelyard.certificates.references import has_reference, reference_folder
 from steelyard.certificates.sources import implementation_hash, specification_hash
 from steelyard.errors import UserError
-from steelyard_worker import protocol
+from steelyard_worker import protocol, records
 from steelyard_worker.case import RateSchedule
 from steelyard_worker.distances import sampled
 
@@ -218,7 +218,7 @@ def test_a_certificate_states_what_was_certified_with_what_and_how(plan: Certifi
     assert (found.key, found.framework, found.version) == (plan.key, "mxnet", "0")
     assert (found.workload, found.preset) == ("lstm-imdb", "tiny")
     assert (found.settings, found.inputs) == (asdict(case.settings), plan.candidate.inputs)
-    assert found.optimizer == json.loads(json.dumps(asdict(case.optimizer)))
+    assert found.optimizer == json.loads(records.to_line(case.optimizer))
     assert (found.method, found.steps, found.limit) == (VERSION, 5, LIMIT)
     assert (found.first, found.stage, found.float64_error) == ("", "", None)
     assert found.worst == 'the gradient of "head.bias"'

@@ -6,29 +6,20 @@ Each certificate of a network passed with them: it looks at five steps.
 from __future__ import annotations
 
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
-from pathlib import Path
-from threading import Semaphore
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
-from mutant_bench import Server, copy_worker
+from rule_bench import NAMES, Bench, Mutant
 
-from steelyard.catalog import frameworks
-from steelyard.certificates import rule_checks, rule_plan
-from steelyard_worker import network, tensors
-from steelyard_worker.case import Case, Optimizer, RateSchedule, Settings
-from steelyard_worker.protocol import Data, Job
+from steelyard_worker.case import Optimizer, RateSchedule
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-
-    from steelyard.certificates.rule_checks import RuleCheck
+    from pathlib import Path
 
 pytestmark = pytest.mark.conformance
 
-OWN = network.describe(rule_plan.FOLDER, {"batch": 1})
-NAMES = tuple(each.name for each in OWN.parameters if each.trainable)
 COSINE = RateSchedule("cosine", "steps", length=3000)
 SGD = Optimizer("sgd", 0.1, 0.9, weight_decay=1e-4, decay=NAMES)
 ADAM = Optimizer("adam", 1e-3)
@@ -37,19 +28,6 @@ SCHEDULED = Optimizer("sgd", 0.05, 0.9, schedule=COSINE)
 CLIPPED = Optimizer("adamw", 1e-3, weight_decay=0.01, decay=NAMES[:1], clip=1.0)
 TORCH, JAX = "frameworks/pytorch/optimizers.py", "frameworks/jax/optimizers.py"
 FUSED = "    return rules[spec.name](groups)\n"
-
-
-@dataclass(frozen=True)
-class Mutant:
-    """One mistake: `text` of a file of the worker is replaced; `names` is text that the sentence must contain."""
-
-    name: str
-    framework: str
-    rule: Optimizer
-    names: str
-    file: str = ""
-    text: str = ""
-    replacement: str = ""
 
 
 def before_each_step(change: str) -> str:
@@ -159,8 +137,8 @@ JAX_MUTANTS = [
         SGD,
         "from step 2 on",
         JAX,
-        "before.append(optax.add_decayed_weights(spec.weight_decay, decayed))",
-        "transform = optax.chain(transform, optax.add_decayed_weights(-rate * spec.weight_decay, decayed))",
+        "return [optax.add_decayed_weights(spec.weight_decay, decayed), rules[spec.name]()]",
+        "return [rules[spec.name](), optax.add_decayed_weights(-rate * spec.weight_decay, decayed)]",
     ),
     Mutant(
         "decay left out of the velocity, Nesterov",
@@ -168,8 +146,8 @@ JAX_MUTANTS = [
         replace(SGD, nesterov=True),
         "from step",
         JAX,
-        "before.append(optax.add_decayed_weights(spec.weight_decay, decayed))",
-        "transform = optax.chain(transform, optax.add_decayed_weights(-rate * spec.weight_decay, decayed))",
+        "return [optax.add_decayed_weights(spec.weight_decay, decayed), rules[spec.name]()]",
+        "return [rules[spec.name](), optax.add_decayed_weights(-rate * spec.weight_decay, decayed)]",
     ),
     Mutant(
         "momentum reset at step 50",
@@ -200,53 +178,6 @@ UNCHANGED = [
     for rule in (replace(SGD, nesterov=True), CLIPPED)
     for implementation in ("native", "reference")
 ]
-
-
-class Bench:
-    """Runs mutated workers, one after the other in each framework."""
-
-    def __init__(self, folder: Path, interpreter: Callable[[str], Path], stack: ExitStack) -> None:
-        self._folder, self._interpreter, self._stack = folder, interpreter, stack
-        self._servers: dict[str, Server] = {}
-        self._count = 0
-
-    def check(self, mutant: Mutant) -> RuleCheck:
-        """Return the check of the rule of a mutant."""
-        self._count += 1
-        folder = self._folder / str(self._count)
-        known = frameworks.framework(mutant.framework)
-        case = Case(
-            "any",
-            "tiny",
-            {"batch": 1},
-            "",
-            {},
-            mutant.rule,
-            mutant.framework,
-            known.complete(Settings(known.default_mode, threads=1)),
-        )
-        job = Job("certify", case, "", "", Data(""), "", variables=dict(known.untimed_variables))
-        declared = frameworks.declared_form(known, mutant.rule)
-        plan = rule_plan.plan_rule(job, OWN, mutant.framework, (), declared, 1, folder)
-        assert plan
-        worker = copy_worker(folder)
-        if mutant.file:
-            source = (worker / mutant.file).read_text(encoding="utf-8")
-            assert source.count(mutant.text) == 1, f"{mutant.name}: correct the mutant."
-            (worker / mutant.file).write_text(source.replace(mutant.text, mutant.replacement), encoding="utf-8")
-        own = replace(plan.job, workload_folder=str(worker / rule_plan.NAME))
-        self._server(mutant.framework).run(own, worker)
-        log = Path(own.folder) / "output.log"
-        saved = Path(own.folder) / "perturbation0"
-        assert saved.is_dir(), log.read_text(encoding="utf-8")[-2000:]
-        return rule_checks.conclude(plan, tensors.read(saved))
-
-    def _server(self, framework: str) -> Server:
-        if framework not in self._servers:
-            found = Server(framework, self._interpreter(framework), self._folder, Semaphore(1))
-            self._stack.callback(found.close)
-            self._servers[framework] = found
-        return self._servers[framework]
 
 
 @pytest.fixture(scope="module")

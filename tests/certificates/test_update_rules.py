@@ -18,8 +18,8 @@ from steelyard.certificates.certification import certify
 from steelyard.certificates.record import folder as certificates_folder
 from steelyard.certificates.rule_judgement import judge_rule
 from steelyard.inputs import rates
-from steelyard_worker import network, rules, tensors
-from steelyard_worker.case import Case, Optimizer, RateSchedule, Settings
+from steelyard_worker import network, records, rules, tensors
+from steelyard_worker.case import Case, Optimizer, RateSchedule, Settings, TensorGroup
 from steelyard_worker.job_kinds import RULE
 from steelyard_worker.network import Network, Parameter
 from steelyard_worker.protocol import Data, Job
@@ -45,6 +45,12 @@ RULES = {
     "adamw": Optimizer("adamw", 5e-5, epsilon=1e-6, weight_decay=0.01, decay=NAMES[:1], clip=1.0),
     "lamb": Optimizer("lamb", 3e-4, weight_decay=0.01, decay=NAMES[:1], clip=1.0),
 }
+TWO_GROUPS = (TensorGroup(NAMES[1::3], 0.1, 0.0), TensorGroup(NAMES[2::3], 3.0))
+GROUPED = {
+    f"{name} in groups": replace(RULES[name], weight_decay=1e-2, decay=NAMES, groups=TWO_GROUPS)
+    for name in ("momentum", "momentum at changing rates", "adam with decay", "adamw", "lamb")
+}
+RULES |= GROUPED
 
 
 def judged(rule: Optimizer, mistake: str = "", change: Callable[[dict[str, Any]], None] | None = None) -> RuleJudgement:
@@ -62,6 +68,20 @@ def test_a_right_rule_in_float32_is_within_its_limit(name: str) -> None:
     assert found.passed, found.sentence
     assert found.steps == 200
     assert 0 < found.worst < 0.6
+
+
+@pytest.mark.parametrize("mistake", scripted.OF_GROUPS)
+@pytest.mark.parametrize("name", GROUPED)
+def test_a_group_that_is_ignored_or_has_other_tensors_is_rejected(name: str, mistake: str) -> None:
+    found = judged(RULES[name], mistake)
+    assert not found.passed
+    assert "from step" in found.sentence
+
+
+def test_the_sentence_of_a_rule_with_groups_names_them_as_a_cause() -> None:
+    sentence = judged(RULES["momentum in groups"], scripted.RATE_IGNORED).sentence
+    assert "from step 1 on" in sentence
+    assert "Likely cause: the weight decay, which tensors are in a group, the learning rate," in sentence
 
 
 @pytest.mark.parametrize(
@@ -161,6 +181,48 @@ def test_kinds_that_decay_in_the_network_decay_in_the_small_one() -> None:
         "norm.gamma",
     )
     assert planned(replace(rule, decay=()), described).job.case.optimizer.weight_decay == 0
+
+
+BODY_AND_HEAD = Network(
+    tuple(
+        Parameter(f"{part}.{name}", (3, 3) if kind == "dense" else (3,), kind, "constant:0")
+        for part in ("body", "head")
+        for name, kind in (("weight", "dense"), ("bias", "bias"))
+    ),
+    (),
+    1,
+)
+DECAYED = Optimizer("adamw", 1e-3, weight_decay=0.1, decay=("body.weight", "head.weight"))
+
+
+def test_groups_of_the_network_have_some_of_the_few_tensors_and_others_have_none() -> None:
+    group = TensorGroup(("head.weight", "head.bias"), 0.1, 0.0)
+    rule = planned(replace(DECAYED, groups=(group,)), BODY_AND_HEAD).job.case.optimizer
+    assert rule.groups == (TensorGroup(("kernel.bias", "norm.beta"), 0.1, 0.0),)
+    # A tensor of the group decays, too, so that a decay of the group that is ignored shows.
+    assert rule.decay == ("kernel.weight", "kernel.bias")
+
+
+def test_a_group_without_decaying_tensors_has_none_of_the_few_that_decay() -> None:
+    group = TensorGroup(("head.bias",), 2.0)
+    rule = planned(replace(DECAYED, groups=(group,)), BODY_AND_HEAD).job.case.optimizer
+    assert rule.groups == (TensorGroup(("kernel.bias", "norm.beta"), 2.0),)
+    assert rule.decay == ("kernel.weight",)
+
+
+def test_more_groups_than_the_few_tensors_leave_the_last_ones_to_the_steps_of_the_network() -> None:
+    names = [each.name for each in BODY_AND_HEAD.parameters]
+    groups = tuple(TensorGroup((name,), 2.0 + place) for place, name in enumerate([*names, "x", "y"]))
+    rule = planned(replace(DECAYED, groups=groups), BODY_AND_HEAD).job.case.optimizer
+    assert [group.rate for group in rule.groups] == [2, 3, 4, 5]
+    assert len({name for group in rule.groups for name in group.tensors}) == 4
+
+
+def test_the_key_depends_on_the_groups_and_without_any_it_is_that_of_before() -> None:
+    groups = TensorGroup(("head.weight",), 2.0), TensorGroup(("head.weight",), 3.0)
+    rules = [DECAYED, *(replace(DECAYED, groups=(group,)) for group in groups)]
+    assert len({planned(rule, BODY_AND_HEAD).key for rule in rules}) == 3
+    assert "groups" not in records.plain(planned(DECAYED, BODY_AND_HEAD).job)["case"]["optimizer"]
 
 
 def test_a_check_is_found_again_unless_it_was_changed(tmp_path: Path) -> None:

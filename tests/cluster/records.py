@@ -18,9 +18,13 @@ def only_run(data_folder: Path) -> Path:
 
 
 def finished(run: Path) -> dict[str, bytes]:
-    """Return {name of a finished trial: its events}."""
-    found = {path.parent.name: path.read_bytes() for path in run.glob("trials/*/events.jsonl")}
-    return {name: text for name, text in found.items() if b'"event": "done"' in text}
+    """Return {name of a finished trial: the events that its process wrote}.
+
+    Those that follow are the launcher's: a node may have written them when nobody was there to receive them.
+    """
+    found = {path.parent.name: path.read_bytes().splitlines() for path in run.glob("trials/*/events.jsonl")}
+    ends = {name: [b'"event": "done"' in line for line in lines] for name, lines in found.items()}
+    return {name: b"\n".join(found[name][: done.index(True) + 1]) for name, done in ends.items() if any(done)}
 
 
 def counted(run: Path) -> dict[tuple[str, int], dict[str, Any]]:

@@ -44,6 +44,37 @@ def test_a_new_workload_is_certified_unchanged_in_every_framework(tmp_path: Path
     assert [each["sentence"] for each in found.values() if not each["passed"]] == []
 
 
+GROUPS = """\
+weight_decay = 0.01
+decay = ["dense"]
+groups = [{ tensors = ["head.*"], rate = 0.1, decay = 0 }, { tensors = ["first.bias"], rate = 2 }]
+"""
+
+
+@pytest.mark.decided(by=lambda: decided("groups"))
+@pytest.mark.parametrize("implementation", ["native", "reference"])
+def test_groups_of_tensors_are_certified_in_every_framework(implementation: str, tmp_path: Path) -> None:
+    every = list(frameworks.contenders())
+    scaffold.write("mine", tmp_path / "own", every)
+    spec = tmp_path / "own" / "mine" / "spec.toml"
+    spec.write_text(spec.read_text(encoding="utf-8").replace("momentum = 0.9\n", f"momentum = 0.9\n{GROUPS}"))
+    options = ("--optimizer-implementation", implementation)
+    found = certify(tmp_path / "runs", tmp_path / "own", "-w", "mine:tiny", *options)
+    assert len(found) == len(every) > 1
+    assert [each["sentence"] for each in found.values() if not each["passed"]] == []
+    assert {each["rule_steps"] for each in found.values()} == {200}
+
+
+@pytest.mark.decided(by=lambda: decided("parts"))
+def test_batches_in_parts_are_certified_in_every_framework(tmp_path: Path) -> None:
+    every = list(frameworks.contenders())
+    scaffold.write("mine", tmp_path / "own", every)
+    found = certify(tmp_path / "runs", tmp_path / "own", "-w", "mine:tiny", "--accumulate", "4")
+    assert len(found) == len(every) > 1
+    assert [each["sentence"] for each in found.values() if not each["passed"]] == []
+    assert {each["settings"]["knobs"]["accumulate"] for each in found.values()} == {4}
+
+
 @pytest.mark.decided(by=lambda: decided("example", "pytorch", "jax"))
 def test_the_example_is_certified(tmp_path: Path) -> None:
     found = certify(tmp_path / "runs", EXAMPLES, "-w", "vit:tiny", "-f", "pytorch", "-f", "jax")

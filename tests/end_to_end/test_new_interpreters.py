@@ -34,6 +34,7 @@ STARTED = {
     "compare": ("fake", "dummy/scripted,step_us=12000"),
     "list": ("runs",),
     "new": ("workload", "mine", "--into", FOLDER),
+    "port": ("new", FOLDER, "-f", "pytorch", "-f", "jax"),
     "history": (),
     "merge": (RUNS, "--runs", FOLDER),
     "runs": ("list",),

@@ -58,7 +58,7 @@ EXECUTING: list[tuple[str, ...]] = [
     ("explain", "fake", "--run", "RUN", "--fresh", "--plain"),
     ("advise", "--tune", "fake", "--plain"),
 ]
-NO_RUN = {"certify", "nodes", "slurm-script", "new", "env", "doctor"}
+NO_RUN = {"certify", "nodes", "slurm-script", "new", "port", "env", "doctor"}
 
 
 @dataclass(frozen=True)

@@ -132,7 +132,7 @@ def test_a_framework_that_ignores_the_rates_is_rejected_and_one_that_takes_none_
         "-f",
         "dummy",
     ]
-    signature = "optimizer: Optimizer, rates: Array | None = None,"
+    signature = "optimizer: Optimizer,\n        rates: Array | None = None,"
     for name, old, new in (
         ("deaf", "np.dtype(self._settings.precision), rates)", "np.dtype(self._settings.precision), None)"),
         ("plain", signature, "optimizer: Optimizer,"),

@@ -140,7 +140,10 @@ def test_settings_that_fail_are_left_out_with_their_reason(copied: Finished, ste
     [
         (("--minutes", "5"), "--minutes needs --tune FRAMEWORK."),
         (("--knob", "step_us=1"), "--knob needs --tune FRAMEWORK."),
-        (("--tune", "fake", "--for", "memory"), "--tune looks for the least time per step, so it takes no goal."),
+        (
+            ("--tune", "fake", "--for", "memory"),
+            "--tune looks for the least time per step, so it takes no goal and no price.",
+        ),
         (("--tune", "fake", "--minutes", "0"), "--minutes 0: a search needs a time limit of at least 0.5 minutes."),
         (("--tune", "torch"), "has no result of 'torch' to start from. Known: dummy, fake."),
         (("--tune", "fake"), "Fake has no other mode and no knob that could make line:small faster."),

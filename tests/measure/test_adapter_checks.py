@@ -96,6 +96,7 @@ def test_every_declared_mode_precision_and_knob_gets_a_process(
         ("settings", changed(fault_rank=1)),
         *(("settings", changed(profiler_fault=value)) for value in knobs["profiler_fault"].values),
         ("settings", changed(profiler_fault="no-such-value")),
+        ("settings", changed(accumulate=2)),
         ("settings", replace(usual, mode="no-such-value")),
     ]
     assert [(job.kind, job.case.settings) for job, _, _ in started] == expected
@@ -139,7 +140,7 @@ def test_a_kept_contract_is_reported_per_setting_and_per_check(started: list[Any
     assert found["mode no-such-value"] == NOT_ACCEPTED
     assert found["fault = no-such-value"].state == "ok"
     assert {finding.state for finding in found.values()} == {"ok"}
-    assert len(found) == 1 + 3 * 2 + 3 + 9 + 1 + 1 + 18 + 1 + 1 + 1
+    assert len(found) == 1 + 3 * 2 + 3 + 9 + 1 + 1 + 18 + 1 + 1 + 1 + 1
     assert "float64" not in found, "only a framework without float64 gets a finding that says so"
 
 

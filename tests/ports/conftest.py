@@ -80,6 +80,8 @@ class PortFolder:
         self.block("first")
         self.block("second", linear="dense_in_out")
 
+    toml = TOML
+
     def write(self, name: str, text: str) -> None:
         (self.folder / name).write_text(text, encoding="utf-8")
 

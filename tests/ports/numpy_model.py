@@ -20,8 +20,9 @@ class NumpyModel:
 
     kind = "numpy"
 
-    def __init__(self, modules, run):
+    def __init__(self, modules, run, in_float32=False):
         self.modules, self.run = {each.path: each for each in modules}, run
+        self.dtype, self.in_float32 = np.dtype("f4"), in_float32
         self.bridge = Bridge(
             lambda value: isinstance(value, np.ndarray),
             lambda value: value,
@@ -40,6 +41,9 @@ class NumpyModel:
             self.modules[path].tensors[role] = np.asarray(array).reshape(old.shape).astype(old.dtype)
 
     def double(self):
+        if self.in_float32:
+            return False
+        self.dtype = np.dtype("f8")
         for module in self.modules.values():
             module.tensors = {role: array.astype(np.float64) for role, array in module.tensors.items()}
         return True
@@ -48,7 +52,7 @@ class NumpyModel:
         pass
 
     def place(self, arrays):
-        return {name: array.astype(np.float64) if array.dtype.kind == "f" else array for name, array in arrays.items()}
+        return {name: array.astype(self.dtype) if array.dtype.kind == "f" else array for name, array in arrays.items()}
 
     def forward(self, arguments, observer, training):
         def call(path, *inputs):

@@ -73,3 +73,84 @@ def test_a_record_is_shown_again_from_its_folder_alone(port, tmp_path, steelyard
     page = (folder / "report.html").read_text(encoding="utf-8")
     assert "first has epsilon 1e-05, second has epsilon 1e-06" in page
     assert sorted(path.name for path in folder.iterdir()) == ["port.json", "report.html"]
+
+
+def side(body: str, modules: str = "[dense('a', 4, 3, 0)]", extra: str = "") -> str:
+    """Return the file of a side whose forward pass is one expression of `call` and `x`."""
+    return (
+        f"from numpy_model import *\nimport numpy as np\n{extra}\n\n"
+        f"def model():\n    return NumpyModel({modules}, lambda call, x: {body})\n"
+    )
+
+
+@pytest.fixture
+def small(port):
+    """A port whose sides are one dense layer on four numbers."""
+    port.write(
+        "port.toml",
+        port.toml.replace("[inputs.tokens]", "[inputs.x]").replace("[2, 5]", "[3, 4]").replace("int64", "float32"),
+    )
+    for name in ("first", "second"):
+        port.write(f"{name}.py", side("call('a', x)"))
+    return port
+
+
+def test_two_layers_of_one_network_are_equal(small):
+    assert small.check().code == 0
+
+
+def test_outputs_that_only_one_model_has_are_named_and_nothing_is_called_equal(small):
+    small.write("first.py", side("{'logits': call('a', x), 'hidden': x}"))
+    small.write("second.py", side("{'logits': call('a', x)}"))
+    answer = small.check()
+    assert (answer.code, answer.json["verdict"]) == (2, "unclear")
+    assert "'hidden'" in answer.json["sentences"][0]
+
+
+def test_outputs_without_a_number_are_not_called_equal(small):
+    for name in ("first", "second"):
+        small.write(f"{name}.py", side("call('a', x) * np.nan"))
+    answer = small.check()
+    assert (answer.code, answer.json["verdict"]) == (2, "unclear")
+    assert "no number" in answer.json["sentences"][0]
+
+
+def test_an_output_that_is_transposed_is_not_equal(small):
+    small.write("port.toml", (small.folder / "port.toml").read_text(encoding="utf-8").replace("[3, 4]", "[4, 4]"))
+    modules = "[dense('a', 4, 4, 0)]"
+    small.write("first.py", side("call('a', x)", modules))
+    small.write("second.py", side("call('a', x).T", modules))
+    answer = small.check()
+    assert answer.code == 1
+    assert "at the output 'output'" in answer.json["sentences"][0]
+
+
+@pytest.mark.parametrize("name", ["first", "second"])
+def test_a_model_that_is_random_in_evaluation_is_named(small, name):
+    small.write(f"{name}.py", side("call('a', x) * (np.random.default_rng().uniform(size=3) > 0.5)"))
+    answer = small.check()
+    assert (answer.code, answer.out) == (2, "")
+    assert f"Side '{name}' returns other values each time" in answer.err
+
+
+@pytest.mark.parametrize(("epsilon", "code"), [(1e-5, 0), (1e-3, 1)])
+def test_a_side_without_float64_is_compared_in_float32_against_its_own_rounding(port, epsilon, code):
+    port.block("first")
+    port.block("second", epsilon=epsilon)
+    for name in ("first", "second"):
+        text = (port.folder / f"{name}.py").read_text(encoding="utf-8")
+        port.write(f"{name}.py", text.replace("NumpyModel(modules, run)", "NumpyModel(modules, run, in_float32=True)"))
+    answer = port.check()
+    assert answer.code == code
+    record = answer.json["record"]
+    assert record["precision"] == "float32"
+    assert 4e-6 <= record["tolerance"] < 1e-3
+    assert len(answer.json["findings"]) == code
+
+
+def test_a_module_that_returns_another_number_of_values_is_left_to_what_follows_it(small):
+    small.write("first.py", side("call('a', x)[..., :2]"))
+    extra = "def cut(t, x):\n    return (x @ t['weight'].T + t['bias'])[..., :2]"
+    modules = "[Module('a', 'dense', cut, **dense('a', 4, 3, 0).tensors)]"
+    small.write("second.py", side("call('a', x)", modules, extra))
+    assert small.check().code == 0

@@ -25,6 +25,8 @@ READERS = {
 PLACES = {
     "steelyard/cache.py": "ages of files, whose times are of the calendar",
     "steelyard/certificates/conclusion.py": "the date of a certificate",
+    "steelyard/cli/commands/port.py": "the name of a record's folder",
+    "steelyard/ports/check.py": "the date of a check",
     "steelyard/environments/provisioning.py": "ages of files, whose times are of the calendar",
     "steelyard/environments/verification.py": "the date of a check",
     "steelyard/host/holders.py": "since when a command has the machine, which people read",

@@ -34,8 +34,10 @@ SHARED = {
     "steelyard_worker.sizes",
     "steelyard_worker.strategy",
     "steelyard_worker.strategy_kinds",
+    "steelyard_worker.accumulation",
     "steelyard_worker.tensors",
     "steelyard_worker.variables",
+    "steelyard_worker.weight_names",
 }
 # Files in which the name of a framework is no dependence on it. An entry that is no longer needed fails the test.
 EXCEPTIONS = {

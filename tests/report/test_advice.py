@@ -210,6 +210,11 @@ def test_a_run_in_another_folder_is_named_with_it(started, tmp_path):
     )
 
 
+def test_a_new_run_begins_with_the_same_file_of_weights_from_any_folder(started):
+    _, again = started("steelyard run -w line --weights trained.pt", weights="pytorch:/home/me/trained.pt")
+    assert again == "steelyard run -w line --weights pytorch:/home/me/trained.pt"
+
+
 def test_a_new_run_has_the_options_that_decide_what_is_measured(started):
     command = (
         "steelyard run -w line --rounds 3-5 --minutes=2 --json --plain --if-changed --store=postgresql://host/db --no-guard "

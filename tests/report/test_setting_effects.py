@@ -248,3 +248,11 @@ def test_no_table_repeats_settings_that_titles_name(view, tmp_path):
     alone = run(tmp_path, {"fake": Script(10.0), "dummy": Script(12.0)}, knobs=("fake.noise=0.5",))
     builds = [formatting.build(each) for each in alone.comparisons[0].contenders]
     assert [each.rpartition(", ")[2] for each in builds if "noise" in each] == ["noise 0.5"]
+
+
+def test_a_setting_that_usual_cases_leave_out_is_compared_with_its_default(tmp_path):
+    scripts = {"accumulate=4": Script(20.0, **EXACT), "fake": Script(10.0, **EXACT)}
+    (found,) = effects(run(tmp_path, scripts, frameworks=("fake",), knobs=("accumulate=1,4",))).values()
+    assert "accumulate" not in found.usual.case.settings.knobs
+    assert (found.setting, found.value, found.usual_value, found.where) == ("accumulate", "accumulate 4", "1", "Fake")
+    assert found.time.value == pytest.approx(2, rel=1e-5)

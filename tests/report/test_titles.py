@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from recorded import Script, options, view_of, write_run
 
-from steelyard.analysis import formatting, titles
+from steelyard.analysis import formatting, headlines, titles
 from steelyard.analysis.setting_effects import Effect
 from steelyard.plan import resolve
 from steelyard.results import record
-from steelyard_worker.case import RateSchedule
+from steelyard_worker.case import RateSchedule, TensorGroup
 
 OPTIONS = options(frameworks=("fake",), knobs=("fake.step_us=10000,6000",))
 
@@ -81,3 +81,15 @@ def test_a_title_is_cut_where_its_parts_end(title: str, framework: str, expected
 def test_settings_are_cut_where_their_values_end() -> None:
     assert titles.settings("kernel rows, layout rows, packed", case()) == ("kernel rows", "layout rows, packed")
     assert titles.settings("", case()) == ()
+
+
+def test_the_description_of_a_comparison_names_its_groups_of_tensors(tmp_path) -> None:
+    folder = write_run(tmp_path, {"fake": Script()}, OPTIONS)
+    (comparison,) = view_of(folder).comparisons
+    groups = (TensorGroup(("a", "b", "c", "d"), 0.1, 0.0), TensorGroup(("e",), 1.0, 0.5))
+    rule = replace(comparison.contenders[0].case.optimizer, groups=groups)
+    grouped = [replace(each, case=replace(each.case, optimizer=rule)) for each in comparison.contenders]
+    added = headlines.describe(replace(comparison, contenders=grouped)).removeprefix(headlines.describe(comparison))
+    assert (
+        added == " a, b, c and 1 more: 0.1 times the learning rate and no weight decay. e: 0.5 times the weight decay."
+    )

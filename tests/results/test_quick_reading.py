@@ -147,7 +147,7 @@ def test_what_is_no_job_is_refused(text: str) -> None:
 
 def test_a_dataclass_as_json_is_that_of_its_dictionary() -> None:
     for made in (recorded_trials.job(Path("/runs/1")), PLAN):
-        assert index_rows.as_json(made) == json.dumps(asdict(made))
+        assert index_rows.as_json(made) == json.dumps(records.plain(made))
 
 
 def test_a_binary_file_is_opened_once_for_all_blocks_of_a_process(

@@ -47,7 +47,7 @@ def test_scalars_of_a_step_are_the_corrections_and_the_rate_of_the_epsilon_hat_f
 
 def test_only_listed_tensors_decay() -> None:
     spec = Optimizer("sgd", 0.1, weight_decay=0.01, decay=("head.weight",))
-    assert [update_scalars.decay_of(spec, name) for name in SHAPES] == [0.01, 0.0]
+    assert [spec.decay_of(name) for name in SHAPES] == [0.01, 0.0]
 
 
 def test_adjusted_constants_cancel_the_rounding_of_a_kernel_in_float32() -> None:
@@ -77,8 +77,10 @@ def test_item_i_for_a_loader_is_the_batch_of_step_i() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(frameworks.all_frameworks()))
-def test_settings_are_completed_with_the_defaults_of_all_knobs(name: str) -> None:
+def test_settings_are_completed_with_the_defaults_of_all_knobs_but_later_ones(name: str) -> None:
     known = frameworks.framework(name)
-    assert known.complete(Settings("mode")).knobs == {knob: known.knobs[knob].default for knob in known.knobs}
+    defaults = {knob: each.default for knob, each in known.knobs.items() if not each.later}
+    assert known.complete(Settings("mode")).knobs == defaults
+    assert {knob for knob, each in known.knobs.items() if each.later} <= {"accumulate"}
     for knob in known.knobs:
         assert known.complete(Settings("mode", knobs={knob: "set"})).knobs[knob] == "set"

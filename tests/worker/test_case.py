@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from steelyard_worker import records
-from steelyard_worker.case import Case, Optimizer, RateSchedule, Settings, differences
+from steelyard_worker.case import Case, Optimizer, RateSchedule, Settings, TensorGroup, differences
 
 CASE = recorded_trials.case()
 CHANGES = {
@@ -28,6 +28,7 @@ CHANGES = {
     "seed": 5,
     "loader_workers": 1,
     "memory_limit": 10**9,
+    "weights": "0123",
     "inputs": "0011",
 }
 
@@ -52,6 +53,34 @@ def test_every_setting_and_every_constant_is_part_of_the_id(part: str) -> None:
         changed = replace(CASE, **{part: replace(record, **{field.name: other[type(getattr(record, field.name))]})})
         assert changed.id != CASE.id, field.name
         assert all(name.startswith(f"{part}.{field.name}") for name in differences(CASE, changed))
+
+
+def test_a_case_that_does_not_use_a_later_field_has_the_id_and_the_record_of_before_there_was_one() -> None:
+    scheduled = Optimizer(
+        "adamw",
+        0.001,
+        weight_decay=0.05,
+        decay=("a", "b"),
+        clip=1.0,
+        schedule=RateSchedule("step", factor=0.9, every=10),
+    )
+    assert CASE.id == "e9509ecb1ce2097e"
+    assert replace(CASE, optimizer=scheduled).id == "8ebd063adbebc9bc"
+    assert "groups" not in records.to_line(CASE)
+
+
+def test_tensor_groups_are_recorded_read_again_and_told_apart() -> None:
+    groups = (TensorGroup(("head.weight",), 0.1, 0.0), TensorGroup(("b",), 2.0))
+    case = replace(CASE, optimizer=replace(CASE.optimizer, groups=groups))
+    assert records.build(Case, _plain(case)) == case
+    assert list(differences(CASE, case)) == ["optimizer.groups"]
+
+
+def test_a_group_multiplies_rate_and_decay_of_its_own_tensors_only() -> None:
+    rule = Optimizer("sgd", 0.5, weight_decay=0.2, decay=("a", "c"), groups=(TensorGroup(("a", "b"), 4.0, 0.5),))
+    assert [rule.rate_of(name) for name in "abc"] == [4, 4, 1]
+    assert [rule.decay_of(name) for name in "abc"] == [0.1, 0, 0.2]
+    assert [rule.of_tensor(name).learning_rate for name in "abc"] == [2, 2, 0.5]
 
 
 def test_equal_cases_have_no_differences_and_equal_ids() -> None:

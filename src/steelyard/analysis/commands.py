@@ -9,7 +9,18 @@ from steelyard.files import paths
 from steelyard.results.record import RunRecord
 
 # Arguments of `steelyard run` whose values a new run sets itself, or that the record holds as absolute paths.
-REPLACED = {"--rounds", "--minutes", "--runs", "--store", "--data", "--workloads", "--frameworks", "--env", "--wait"}
+REPLACED = {
+    "--rounds",
+    "--minutes",
+    "--runs",
+    "--store",
+    "--data",
+    "--weights",
+    "--workloads",
+    "--frameworks",
+    "--env",
+    "--wait",
+}
 # Flags that only concern the output, or whether to measure at all.
 LEFT_OUT = {"--json", "--plain", "--if-changed", "--no-wait"}
 PLACE = ("--on", "--nodes")
@@ -61,6 +72,7 @@ def again(known: RunRecord, folder: Path) -> str:
         elif word not in LEFT_OUT:
             kept.append(word)
     folders = [("--data", options.data)] if options.data else []
+    folders += [("--weights", options.weights)] if options.weights else []
     folders += [("--workloads", each) for each in options.workload_folders]
     folders += [("--frameworks", each) for each in options.framework_folders]
     folders += [("--env", f"{name}={python}") for name, python in options.external.items()]

@@ -89,6 +89,7 @@ def compare(source: Source, group: Group) -> Comparison:
         cache_bytes=source.record.last_cache_bytes,
         threads=source.record.threads_of(group.cases[0]),
         replaced=group.replaced,
+        initial_weights=source.plan.initial_weights,
         price=source.price,
         peak_flops=_peak_flops(source.record, group.cases[0]) if alike else None,
         bandwidth=_bandwidth(source.record, group.cases[0]) if alike else None,

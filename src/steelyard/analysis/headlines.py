@@ -14,8 +14,11 @@ from steelyard.wording import formatted
 from steelyard.wording.task_words import fill
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from steelyard.analysis.model import Comparison
     from steelyard.results.quantities import Quantity
+    from steelyard_worker.case import Optimizer
 
 INPUTS = {
     "pipeline": "{Task} with the framework's own input pipeline",
@@ -37,16 +40,20 @@ RULE = (
 )
 BATCH = "batch"
 """The name of the size that is always shown."""
+NAMED_TENSORS = 3
+"""The most tensors of a group that are named."""
 ONE_PROCESS = "No verdict: only one process of each contender was measured."
 
 
 def describe(comparison: Comparison) -> str:
-    """Return a few sentences on sizes, data, a changing learning rate, and the earlier run whose rounds are used again."""
+    """Return a few sentences on sizes, data, given weights, a changing learning rate, and the run whose rounds are used again."""
     origin = f" Data: {comparison.origin.rstrip('.')}." if comparison.origin else ""
+    weights = f" Initial weights: {comparison.initial_weights}." if comparison.initial_weights else ""
     rules = {contender.case.optimizer for contender in comparison.contenders}
     changing = {
         f" Learning rate: {rule.learning_rate:g}, {rule.schedule.summary}." for rule in rules if rule.schedule.changes
     }
+    groups = sorted({sentence for rule in rules for sentence in _of_groups(rule)})
     found = comparison.reused
     earlier = (
         f" Measured {formatted.moment(found['created'])} in run {found['run']}, and used again here." if found else ""
@@ -61,7 +68,17 @@ def describe(comparison: Comparison) -> str:
         if searched
         else f"batch {comparison.batch}{instead}{',' if within else ''}{within}."
     )
-    return sizes + origin + "".join(sorted(changing)) + earlier
+    return sizes + origin + weights + "".join([*sorted(changing), *groups]) + earlier
+
+
+def _of_groups(rule: Optimizer) -> Iterator[str]:
+    """Yield a sentence for each group of tensors with another learning rate or weight decay."""
+    for group in rule.groups:
+        rate = f"{group.rate:g} times the learning rate" if group.rate != 1 else ""
+        decay = f"{group.decay:g} times the weight decay" if group.decay else "no weight decay"
+        what = " and ".join(filter(None, (rate, decay if group.decay != 1 else "")))
+        more = f" and {len(group.tensors) - NAMED_TENSORS} more" if len(group.tensors) > NAMED_TENSORS else ""
+        yield f" {', '.join(group.tensors[:NAMED_TENSORS])}{more}: {what}."
 
 
 def _replaced(comparison: Comparison) -> str:

@@ -49,6 +49,11 @@ def limits(record: RunRecord) -> list[tuple[str, str]]:
     ]
 
 
+def weights(record: RunRecord) -> list[tuple[str, str]]:
+    """Return (name, description) of the file of the initial weights; nothing where they were drawn."""
+    return [("initial weights", record.plan.initial_weights)] if record.plan.initial_weights else []
+
+
 def data(record: RunRecord) -> list[Data]:
     """Return the data of every group."""
     return [Data(group, inputs["origin"], inputs["identity"]) for group, inputs in record.inputs.items()]

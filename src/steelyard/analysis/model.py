@@ -199,8 +199,8 @@ class Comparison:
     retired, or what a row computes that is wrong on purpose. `apart`: why its contenders are compared with each other only;
     usually empty. `further`: how to run more rounds. `peak_flops` (FLOP/s) and `bandwidth` (bytes/s) are the
     measured limits of this machine, None where they are not known; `cache_bytes`: size of its last-level caches, 0 where it is
-    not known. `replaced`: {size: value in the preset} of the sizes that were changed. `price`: what costs are computed with; None
-    where none was given.
+    not known. `replaced`: {size: value in the preset} of the sizes that were changed. `initial_weights`: the file that they come
+    from, in words; empty where they were drawn. `price`: what costs are computed with; None where none was given.
     """
 
     group: str
@@ -229,6 +229,7 @@ class Comparison:
     cache_bytes: int = 0
     threads: int = 0
     replaced: dict[str, Any] = field(default_factory=dict)
+    initial_weights: str = ""
     price: Price | None = None
 
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 EQUAL, DIFFERENT, UNCLEAR = "equal", "different", "unclear"
 EXIT_CODES = {EQUAL: 0, DIFFERENT: 1, UNCLEAR: 2}
+LEAST_PART = 0.005
 NOT_COMPARED = "loss, gradients, updates of the weights, training mode, and the batches of both loaders"
 FOUND_BY = {
     "content": "by content",
@@ -66,9 +67,8 @@ def verdict(record: PortRecord) -> Verdict:
             *_causes(record, findings),
         ]
         return Verdict(DIFFERENT, (*sentences, *unmapped, *changed, mapped_sentence(record)), findings)
-    if not record.compared and not record.mapped:
-        why = "Could not tell. No tensor of one model was found in the other, so nothing could be compared."
-        return Verdict(UNCLEAR, (why, *unmapped), ())
+    if doubt := _doubt(record):
+        return Verdict(UNCLEAR, (f"Could not tell. {doubt}", *unmapped, *changed, mapped_sentence(record)), ())
     same = (
         f"{len(record.compared)} pairs of modules and all outputs agree to {_share(record.tolerance)} in {record.precision}, in "
         "evaluation mode"
@@ -78,6 +78,21 @@ def verdict(record: PortRecord) -> Verdict:
         start = f"Other weights. With the weights of {record.left.name} in both, {same}."
         return Verdict(DIFFERENT, (start, *changed, *unmapped, mapped_sentence(record), unseen), ())
     return Verdict(EQUAL, (f"Equal. {same}.", *unmapped, mapped_sentence(record), unseen), ())
+
+
+def _doubt(record: PortRecord) -> str:
+    """Return why two models in which no difference was found cannot be called the same; empty if they can."""
+    if not record.mapped and not record.compared:
+        return "No tensor of one model was found in the other, so nothing could be compared."
+    if record.unpaired_outputs:
+        names = ", ".join(f"'{name}'" for name in record.unpaired_outputs)
+        return f"Only one of the two models returns {names}. Let outputs(result) in both files return the same outputs."
+    if record.without_numbers:
+        names = ", ".join(f"'{name}'" for name in record.without_numbers)
+        return (
+            f"There is no number in {names}, only infinities or NaN. Give inputs on which the models compute numbers."
+        )
+    return ""
 
 
 def mapped_sentence(record: PortRecord) -> str:
@@ -136,10 +151,11 @@ def _place(record: PortRecord, difference: Difference) -> str:
 
 def _distances(difference: Difference) -> str:
     if difference.where == "in":
-        return f"its inputs agree to {_share(difference.inputs)}, its outputs differ by {_share(difference.outputs)}"
+        inputs = f"agree to {_share(difference.inputs)}" if difference.inputs else "are equal"
+        return f"its inputs {inputs}, its outputs differ by {_share(difference.outputs)}"
     if difference.where == "before":
-        return f"all modules before it agree, and what it receives differs by {_share(difference.inputs)}"
-    return f"all modules agree, and the outputs differ by {_share(difference.outputs)}"
+        return f"all compared modules before it agree, and what it receives differs by {_share(difference.inputs)}"
+    return f"all compared modules agree, and the outputs differ by {_share(difference.outputs)}"
 
 
 def _unmapped(record: PortRecord) -> list[str]:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 FIELDS = {
     "inputs": "data or initial weights",
+    "weights": "initial weights",
     "specification": "network",
     "settings": "",
     "sizes": "",
@@ -34,11 +35,11 @@ class Unlike(NamedTuple):
 def of_cases(first: Case, second: Case, without: Collection[str] = ()) -> list[Unlike]:
     """Return the fields in which two cases differ. `without`: names of fields, with a dot where they are inside of others."""
     found = {} if first.id == second.id else differences(first, second)
-    # Inputs follow from sizes, data and seed, so they are mentioned only if nothing else has changed.
-    explained = {"sizes", "data", "seed", "specification"} & {name.partition(".")[0] for name in found}
+    # Inputs follow from sizes, data, given weights and seed, so they are mentioned only if nothing else has changed.
+    explained = {"sizes", "data", "seed", "weights", "specification"} & {name.partition(".")[0] for name in found}
     follows = ("inputs", "specification" if "sizes" in explained else "") if explained else ()
     return [
-        Unlike(field(name), _plain(a), _plain(b))
+        Unlike(field(name), shown(name, a), shown(name, b))
         for name, (a, b) in found.items()
         if name not in follows and name not in without
     ]
@@ -54,6 +55,13 @@ def field(name: str) -> str:
     """Return how sentences call a field of a case, such as `learning rate` for `optimizer.learning_rate`."""
     first, _, rest = name.partition(".")
     return " ".join(filter(None, (FIELDS.get(first, first), rest.replace(".", " "))))
+
+
+def shown(name: str, value: Any) -> str:
+    """Return the value of a field of a case as text; a digest of given weights says what it is of."""
+    if name == "weights":
+        return f"file {value}" if value else "drawn"
+    return _plain(value)
 
 
 def _terms(group: Group) -> dict[str, Any]:

@@ -47,7 +47,7 @@ class Effect:
     @property
     def usual_value(self) -> str:
         """The usual value."""
-        return str(self.usual.case.settings.knobs[self.setting])
+        return str(_value(self.setting, self.usual))
 
     @property
     def where(self) -> str:
@@ -81,9 +81,10 @@ def _only_difference(contender: Contender, usual: Contender) -> str:
     own, others = contender.case.settings.knobs, usual.case.settings.knobs
     changed = [name for name in own.keys() | others.keys() if own.get(name) != others.get(name)]
     # Comparing whole cases takes a hundred times as long, and most of the pairs of a sweep end here.
-    if len(changed) != 1 or changed[0] not in others or usual.facts.knobs.get(changed[0]) != others[changed[0]]:
+    if len(changed) != 1 or changed[0] not in usual.facts.knobs:
         return ""
-    return changed[0] if len(differences(contender.case, usual.case)) == 1 else ""
+    has_default = _value(changed[0], usual) == usual.facts.knobs[changed[0]]
+    return changed[0] if has_default and len(differences(contender.case, usual.case)) == 1 else ""
 
 
 def _effect(comparison: Comparison, contender: Contender, usual: Contender, setting: str) -> Effect:
@@ -101,7 +102,12 @@ def _effect(comparison: Comparison, contender: Contender, usual: Contender, sett
 
 
 def _named(setting: str, contender: Contender) -> str:
-    return f"{setting} {contender.case.settings.knobs[setting]}"
+    return f"{setting} {_value(setting, contender)}"
+
+
+def _value(setting: str, contender: Contender) -> Any:
+    """Return the value of a knob; one that the case leaves out has its default."""
+    return contender.case.settings.knobs.get(setting, contender.facts.knobs.get(setting))
 
 
 def in_short(comparison: Comparison) -> list[str]:

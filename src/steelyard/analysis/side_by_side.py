@@ -126,5 +126,5 @@ def _differing(columns: Sequence[Comparison]) -> list[str]:
             for name, values in differences(contender.case, same.case).items() if same else ():
                 if name not in OWN:
                     seen = found.setdefault(same_settings.field(name), [])
-                    seen += [text for value in values if (text := str(value)) not in seen]
+                    seen += [text for value in values if (text := same_settings.shown(name, value)) not in seen]
     return [f"{name}: {', '.join(values)}" for name, values in found.items()]

@@ -71,6 +71,9 @@ class Framework:
     `strategies`: how it spreads a training over devices or processes; `without`: why it cannot in a way of some kind.
     `certificate_copies`: how many copies of all tensors a process of a training's certificate holds at once, beside activations:
     those that it trains with, those of every step until they are saved, and those that it compares with another run's.
+    `checkpoints`: ending of a file of weights that its adapter reads -> how it is written; `unread_checkpoints`: ending of one
+    that is not read -> why. `file_signs`: what a file of the framework is called -> a regular expression for its first 512 bytes
+    and its last 8, as Latin-1; `unread_signs`: the same of files that are not read.
     `profile_variables`: those of a process that is profiled. `untimed_variables`: those of one in which nothing is timed, beside
     which others run. `maintained_source`: the page that says whether it is maintained.
     """
@@ -98,6 +101,10 @@ class Framework:
     profile_variables: dict[str, str] = field(default_factory=dict)
     untimed_variables: dict[str, str] = field(default_factory=dict)
     compiled_code: dict[str, str] = field(default_factory=dict)
+    checkpoints: dict[str, str] = field(default_factory=dict)
+    unread_checkpoints: dict[str, str] = field(default_factory=dict)
+    file_signs: dict[str, str] = field(default_factory=dict)
+    unread_signs: dict[str, str] = field(default_factory=dict)
     certificate_copies: int = field(default=CERTIFICATE_COPIES, metadata={"range": Range(1)})
     strategies: dict[str, Spread] = field(default_factory=dict)
     without: dict[str, Without] = field(default_factory=dict)
@@ -137,7 +144,7 @@ class Framework:
 
     def obstacle(self, settings: Settings, rule: Optimizer) -> str:
         """Return why a mode or the value of a knob is impossible with these settings and this optimizer; empty if none is."""
-        for word in words(rule):
+        for word in words(rule, settings):
             if reason := self.unsupported.get(f"{settings.mode} with {word}", ""):
                 return f"{self.title} cannot run in mode {settings.mode} here: {reason}."
         for name, knob in self.knobs.items():
@@ -172,10 +179,15 @@ class Framework:
         return {name: reason for name, reason in found.items() if reason}
 
     def complete(self, settings: Settings, strategy: str = SINGLE) -> Settings:
-        """Return the settings with every knob of the framework: one that was not set has its default, or the strategy's value."""
+        """Return the settings with every knob of the framework: one that was not set has its default, or the strategy's value.
+
+        A later knob that has its default is left out.
+        """
         defaults = {name: knob.default for name, knob in self.knobs.items()}
         spread = self.spread(strategy)
-        return replace(settings, knobs=defaults | settings.knobs | (spread.knobs if spread else {}))
+        found = defaults | settings.knobs | (spread.knobs if spread else {})
+        unused = {name for name, knob in self.knobs.items() if knob.later and found[name] == knob.default}
+        return replace(settings, knobs={name: value for name, value in found.items() if name not in unused})
 
     def spread(self, strategy: str) -> Spread | None:
         """Return what the strategy of a case, such as `ddp:2`, does; None for a single process.
@@ -314,6 +326,9 @@ def _read(folder: Path) -> Framework:
         )
     for name, table in found.optimizers.items():
         _check_optimizer(path, name, table)
+    for key in ("file_signs", "unread_signs"):
+        for name, sign in getattr(found, key).items():
+            _check_sign(path, key, name, sign)
     exporters = {
         mode: settings_files.build(path, table, f"exporters.{mode}", Exporter)
         for mode, table in found.exporters.items()
@@ -325,6 +340,13 @@ def _read(folder: Path) -> Framework:
     spreads = strategies.read_spreads(path, found.strategies, found.modes)
     without = strategies.read_without(path, found.without)
     return replace(found, knobs=knobs, exporters=exporters, strategies=spreads, without=without)
+
+
+def _check_sign(path: Path, key: str, name: str, sign: str) -> None:
+    try:
+        re.compile(sign)
+    except re.error as error:
+        raise settings_files.wrong(path, name, key, f"'{sign}' is no regular expression ({error}).") from None
 
 
 def _check_optimizer(path: Path, name: str, table: Any) -> None:

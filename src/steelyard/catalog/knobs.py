@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from steelyard.errors import UserError
 from steelyard.files import settings_files
+from steelyard_worker import accumulation
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,6 +32,9 @@ class Knob:
 
     `matters_for`: the kinds of tensors (`steelyard_worker.network.KINDS`) of networks that another value may make faster; "*": of
     every network. A search for the fastest settings tries its values there, and leaves it alone elsewhere.
+
+    `later`: older cases do not have it. So it is left out of a case where it has its default, and the case has the id that it had
+    before there was such a knob.
     """
 
     default: Any
@@ -42,11 +46,12 @@ class Knob:
     apart: dict[str, str] = field(default_factory=dict)
     float32_only: dict[str, str] = field(default_factory=dict)
     matters_for: tuple[str, ...] = ()
+    later: bool = False
 
     def reason(self, table: Mapping[str, str], value: Any, settings: Settings, rule: Optimizer) -> str:
         """Return the first text of a table that applies to a value; empty if none does."""
         where = f" on {settings.device}", f" in {settings.mode}", f" in {settings.precision}"
-        conditions = [*where, *(f" with {word}" for word in words(rule))]
+        conditions = [*where, *(f" with {word}" for word in words(rule, settings))]
         shown = [text_of(value)] + ([OTHER_VALUES] if value != self.default else [])
         keys = [f"{each}{condition}" for each in shown for condition in ("", *conditions)]
         return next((table[key] for key in keys if key in table), "")
@@ -56,12 +61,18 @@ class Knob:
         return EVERYWHERE in self.matters_for or bool(kinds & set(self.matters_for))
 
 
-def words(rule: Optimizer) -> list[str]:
+def words(rule: Optimizer, settings: Settings) -> list[str]:
     """Return the words by which knobs and modes refer to an optimizer: its name, its implementation, and the parts that it has.
 
-    The name of an inference's optimizer is "none".
+    The name of an inference's optimizer is "none". "accumulation": gradients of several parts of a batch are added.
     """
-    parts = {"momentum": rule.momentum, "decay": rule.weight_decay and rule.decay, "clip": rule.clip}
+    parts = {
+        "momentum": rule.momentum,
+        "decay": rule.weight_decay and rule.decay,
+        "clip": rule.clip,
+        "groups": rule.groups,
+    }
+    parts |= {"accumulation": accumulation.parts_of(settings) > 1}
     return [rule.name, rule.implementation, *(name for name, value in parts.items() if value)]
 
 

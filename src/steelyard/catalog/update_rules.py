@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from steelyard.catalog import schedules
+from steelyard.catalog import schedules, tensor_groups
 from steelyard.errors import UserError, nearest
 from steelyard.files import settings_files
 from steelyard.files.ranges import Range
@@ -46,14 +46,21 @@ def read(path: Path, where: str, table: Any) -> Optimizer:
     for key in table:
         if reason := _without_effect(rule, key):
             raise settings_files.wrong(path, key, where, f"'{key}' has no effect in [{where}]: {reason}")
-    return replace(rule, schedule=schedules.read(path, f"{where}.schedule", table.get("schedule", {})))
+    groups = tensor_groups.read(path, f"{where}.groups", rule.groups, bool(rule.weight_decay))
+    return replace(rule, schedule=schedules.read(path, f"{where}.schedule", table.get("schedule", {})), groups=groups)
 
 
 def of_tensors(rule: Optimizer, network: Network, cell: str) -> Optimizer:
-    """Return the rule with the names of the trained tensors whose kinds `decay` lists; `cell`: what to call the network.
+    """Return the rule with names of trained tensors: those whose kinds `decay` lists, and those that patterns of groups match.
 
-    Presets of a workload may differ in their kinds of tensors, so some of these may be missing. UserError: nothing decays.
+    `cell`: what to call the network. Presets of a workload may differ in their kinds of tensors, so some of these may be missing.
+    UserError: nothing decays, or a group is wrong.
     """
+    named = _decaying(rule, network, cell) if rule.decay else rule
+    return tensor_groups.of_tensors(named, network, cell)
+
+
+def _decaying(rule: Optimizer, network: Network, cell: str) -> Optimizer:
     listed = [parameter for parameter in network.parameters if parameter.kind in rule.decay]
     trained = tuple(parameter.name for parameter in listed if parameter.trainable)
     if not trained:

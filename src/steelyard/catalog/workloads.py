@@ -67,7 +67,8 @@ class Preset:
 class Workload:
     """One folder: spec.toml, network.py, and one file per framework.
 
-    `unsupported` gives reasons by framework, or by framework and precision or mode as in `mxnet/float64` and `tensorflow/fit`.
+    `unsupported` gives reasons by framework, or by framework and precision or mode as in `mxnet/float64` and `tensorflow/fit`, or
+    for batches in parts as in `mxnet/accumulate`.
     `contract`: the version of the contract of workloads that it was written for; 0: not stated.
     """
 
@@ -89,10 +90,10 @@ class Workload:
         return named(self.presets, name, f"Workload {self.name} has no preset '{name}'.")
 
     def optimizer(self, preset: Preset, name: str | None = None) -> Optimizer:
-        """Return the update rule of a preset, or another by name; in `decay`, kinds are replaced by names of tensors."""
+        """Return the update rule of a preset, or another by name; kinds and patterns are replaced by names of tensors."""
         chosen = name or preset.optimizer
         rule = named(self.optimizers, chosen, f"Workload {self.name} has no optimizer '{chosen}'.")
-        if rule.decay:
+        if rule.decay or rule.groups:
             rule = update_rules.of_tensors(rule, self.network(preset), f"{self.name}:{preset.name}")
         if chosen != preset.optimizer:
             return rule
@@ -126,7 +127,7 @@ class Workload:
         return networks.implementation_file(self.folder, self.name, framework, own).is_file()
 
     def obstacle(self, framework: str, where: str) -> str:
-        """Return why a framework cannot compute this workload in a precision or in a mode; empty if it can."""
+        """Return why a framework cannot compute this workload in a precision, in a mode or in parts; empty if it can."""
         return self.unsupported.get(framework, "") or self.unsupported.get(f"{framework}/{where}", "")
 
     def specification(self, preset: Preset) -> str:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from steelyard.certificates.judgement import Finding, first_beyond
 from steelyard.certificates.method import UNIT_ROUNDOFFS
 from steelyard.certificates.tensors import AFTER_UPDATES
+from steelyard_worker.case import Optimizer
 
 # Of the layers in TF32 that were tried, the most visible was off by 0.4 of its roundings (the table in docs/methods.md).
 PRECISION_FACTOR = 10.0
@@ -63,6 +64,10 @@ WRONG_KERNEL = (
     "Likely cause: a kernel of the framework that is wrong in this precision. A lower precision is not: with every rounding as "
     "large as in bfloat16, this tensor would be off by about {error:.0e}."
 )
+GROUPS = (
+    "The gradients match, and groups of tensors have a learning rate or a weight decay of their own. Likely cause: a group that "
+    "is ignored, or that has other tensors. Or the optimizer differs, for example in weight decay, epsilon or bias correction."
+)
 CHANGING_RATES = (
     "The gradients match, and the learning rate changes from step to step. Likely cause: other rates, such as a schedule or its "
     "warm-up that is a step early or late. Or the optimizer differs, for example in weight decay, epsilon or bias correction."
@@ -87,9 +92,11 @@ def likely(first: Finding, cause: str = "") -> str:
     return " ".join(causes)
 
 
-def with_changing_rates(sentence: str) -> str:
-    """Return a sentence about an optimizer whose learning rate changes from step to step."""
-    return sentence.replace(CAUSES["state"], CHANGING_RATES)
+def of_rule(sentence: str, rule: Optimizer) -> str:
+    """Return a sentence with the causes that follow from what the optimizer is: it has groups of tensors, or a changing rate."""
+    if not rule.groups and not rule.schedule.changes:
+        return sentence
+    return sentence.replace(CAUSES["state"], GROUPS if rule.groups else CHANGING_RATES)
 
 
 def of_export(exporter: str, runtime: str) -> str:

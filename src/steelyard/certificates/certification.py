@@ -39,6 +39,7 @@ from steelyard.measure import jobs
 from steelyard.measure.session import SPARE_BYTES, Session
 from steelyard.plan.run_plan import Group, Variant
 from steelyard.results import record
+from steelyard_worker import accumulation
 from steelyard_worker.case import TRAINING, Case
 from steelyard_worker.network import Network
 
@@ -227,10 +228,12 @@ def _otherwise(case: Case, folders: Mapping[str, str]) -> tuple[str, str]:
     """Return what a case computes on purpose instead of the training as described: (label, reason); both empty if nothing is."""
     known = frameworks.framework(case.framework)
     label, reason = known.otherwise(case.settings, case.optimizer)
-    if not label and (spread := known.spread(case.strategy)):
-        reason = strategies.otherwise(spread, workloads.described(Path(folders[case.workload]), case.sizes))
-        label = "another algorithm" if reason else ""
-    return label, reason
+    spread, parts = known.spread(case.strategy), accumulation.parts_of(case.settings)
+    if label or (spread is None and parts == 1):
+        return label, reason
+    network = workloads.described(Path(folders[case.workload]), case.sizes)
+    reason = strategies.otherwise(spread, network) or accumulation.otherwise(parts, network)
+    return "another algorithm" if reason else "", reason
 
 
 def _nothing_to_compare(group: Group) -> str:

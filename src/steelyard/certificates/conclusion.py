@@ -4,7 +4,7 @@
 none -> `conclude`.
 """
 
-from dataclasses import asdict, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -110,9 +110,9 @@ def _in_full(plan: CertificationPlan, settled: Judgement, in_float64: bool) -> J
         gaps = looked_at.gaps(plan, detection.hidden(settled))
         return replace(settled, sentence=sentences.located(sentence, looked_at.parts(plan), gaps))
     candidate, exporter = plan.candidate, plan.candidate.exporter
-    changing = candidate.job.case.optimizer.schedule.changes
     title = exporter.title if exporter else ""
-    return replace(settled, sentence=sentences.in_context(settled, changing, title, candidate.installation.title))
+    rule = candidate.job.case.optimizer
+    return replace(settled, sentence=sentences.in_context(settled, rule, title, candidate.installation.title))
 
 
 def _inner_tasks(evidence: Evidence) -> tuple[Task, ...]:
@@ -167,7 +167,7 @@ def _certificate(
         preset=case.preset,
         task=case.task,
         strategy=without_hosts(case.strategy),
-        settings=asdict(case.settings),
+        settings=records.plain(case.settings),
         optimizer=_constants(case.optimizer),
         declared=sentences.optimizer_form(rule),
         references=found.titles,

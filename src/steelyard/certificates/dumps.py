@@ -1,7 +1,6 @@
 """The tensors that the processes of a certificate have saved: one folder per task and perturbation."""
 
 import shutil
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ from steelyard.certificates.tensors import Tensors
 from steelyard.errors import UserError
 from steelyard.files import atomic
 from steelyard.results import imported
-from steelyard_worker import protocol, tensors
+from steelyard_worker import protocol, records, tensors
 
 KEY = "saved-for.txt"
 # The error of a process in which a setting did not take effect, or did not stay (`steelyard_worker.protocol.ERROR_KINDS`).
@@ -42,7 +41,7 @@ def read_meta(task: Task) -> dict[str, Any]:
 def keep(task: Task, key: str) -> None:
     """Note for which key a task has saved its tensors, so that an interrupted certification can use them again."""
     if all(map(atomic.is_whole, _dumps(task))):
-        atomic.write_text(Path(task.job.folder) / KEY, digest(key, asdict(task.job)))
+        atomic.write_text(Path(task.job.folder) / KEY, digest(key, records.plain(task.job)))
 
 
 def kept(task: Task, key: str) -> bool:
@@ -51,7 +50,7 @@ def kept(task: Task, key: str) -> bool:
     return (
         note.is_file()
         and not imported.changed(imports.of_task(task))
-        and note.read_text(encoding="utf-8") == digest(key, asdict(task.job))
+        and note.read_text(encoding="utf-8") == digest(key, records.plain(task.job))
         and all(map(atomic.is_intact, _dumps(task)))
     )
 

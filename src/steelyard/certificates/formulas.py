@@ -87,11 +87,16 @@ class Formula:
         for given in gradients:
             rate, self._t = self._constant(self._rates[self._t]), self._t + 1
             for name, gradient in self._clipped(given).items():
-                decay = self._rule.weight_decay if name in self._rule.decay else 0.0
+                decay = self._constant(self._rule.decay_of(name))
                 self._weights[name] = self._update(
-                    self._weights[name], gradient, self._moments[name], self._constant(decay), rate
+                    self._weights[name], gradient, self._moments[name], decay, self._of_group(rate, name)
                 )
             yield dict(self._weights)
+
+    def _of_group(self, rate: Rounded, name: str) -> Rounded:
+        """Return the rate of a tensor; one that its group multiplies is rounded once more."""
+        multiple = self._rule.rate_of(name)
+        return rate if multiple == 1 else rate * self._constant(multiple)
 
     def _exact(self, value: Any) -> Rounded:
         return Rounded(value, np.zeros_like(value), self._unit)

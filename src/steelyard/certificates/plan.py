@@ -1,5 +1,6 @@
 """The processes that a certificate needs, as pure data: candidate, references, and the keys of everything that decides."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -23,7 +24,7 @@ from steelyard.certificates.method import (
 )
 from steelyard.certificates.rule_plan import RulePlan
 from steelyard.certificates.sources import digest, implementation_hash, implementation_of, specification_hash
-from steelyard_worker import tensors
+from steelyard_worker import accumulation, records, tensors
 from steelyard_worker.case import INFERENCE, Optimizer, Settings
 from steelyard_worker.job_kinds import CERTIFY
 from steelyard_worker.network import Network
@@ -173,8 +174,8 @@ def plan_certification(candidate: Candidate, references: Sequence[Installation],
         reference_key,
         asdict(limits),
         implementation_hash(job),
-        asdict(job.case.settings),
-        asdict(job.case.optimizer),
+        records.plain(job.case.settings),
+        records.plain(job.case.optimizer),
         candidate.installation.version,
         dict(candidate.installation.packages),
         candidate.installation.contents,
@@ -352,6 +353,7 @@ def _small_tasks(candidate: Candidate, first: Task, task: Task) -> tuple[tuple[T
     few = replace(candidate, scope=replace(candidate.scope, steps=SMALL_STEPS))
     job = candidate.job
     divisor = divisor_of(job.case.strategy, job.case.settings.knobs, job.spread.kind if job.spread else SINGLE)
+    divisor = math.lcm(divisor, accumulation.parts_of(job.case.settings))
     samples = -(-small_batch(candidate.network, job.case.batch) // divisor) * divisor
     filled = fills_the_batch(candidate.network)
     distinct = samples if filled else 0

@@ -4,16 +4,16 @@ What it computes depends on the framework, its settings and the rule, but on no 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from steelyard.catalog import frameworks
 from steelyard.catalog.frameworks import WORKER
-from steelyard.certificates import rule_inputs
+from steelyard.certificates import rule_inputs, tensor_groups
 from steelyard.certificates.method import VERSION
 from steelyard.certificates.sources import digest, implementation_hash
 from steelyard.inputs import rates
-from steelyard_worker import network, rules, tensors
+from steelyard_worker import accumulation, network, records, rules, tensors
 from steelyard_worker.case import Case, Optimizer, Settings
 from steelyard_worker.job_kinds import RULE
 from steelyard_worker.network import Network, Parameter
@@ -97,8 +97,8 @@ def plan_rule(
     key = digest(
         VERSION,
         implementation_hash(checked),
-        asdict(settings),
-        asdict(rule),
+        records.plain(settings),
+        records.plain(rule),
         dict(declared),
         list(computing),
         checked.variables,
@@ -108,15 +108,19 @@ def plan_rule(
 
 
 def _for_tensors(rule: Optimizer, described: Network, own: Sequence[Parameter]) -> Optimizer:
-    """Return the rule for the few tensors: of these, the kinds decay that do in the network."""
+    """Return the rule for the few tensors: of these, the kinds decay that do in the network, and groups have some of them."""
     decayed = {each.kind for each in described.parameters if each.name in rule.decay}
     alike = {"dense": KERNELS, "bias": BIASES}
-    names = [each.name for each in own if each.trainable and decayed & alike.get(each.kind, {each.kind})]
-    return replace(rule, decay=tuple(names), weight_decay=rule.weight_decay if names else 0.0)
+    trained = [each for each in own if each.trainable]
+    names = [each.name for each in trained if decayed & alike.get(each.kind, {each.kind})]
+    groups = tensor_groups.for_tensors(rule, [each.name for each in trained])
+    names = tensor_groups.decayed(rule, groups, [each.name for each in trained], names)
+    return replace(rule, decay=tuple(names), weight_decay=rule.weight_decay if names else 0.0, groups=groups)
 
 
 def _settings(framework: str, settings: Settings, kinds: set[str]) -> Settings:
-    """Return the settings; a knob about tensors that the network does not have is at its default."""
+    """Return the settings for a batch that is not divided; a knob about tensors that the network lacks is at its default."""
     knobs = frameworks.framework(framework).knobs
+    settings = replace(settings, knobs={n: v for n, v in settings.knobs.items() if n != accumulation.KNOB})
     idle = {name for name, knob in knobs.items() if knob.matters_for and not knob.matters(kinds)}
     return replace(settings, knobs={n: knobs[n].default if n in idle else v for n, v in settings.knobs.items()})

@@ -73,6 +73,7 @@ def _cause(rule: Optimizer, first: Difference) -> str:
         return "the clipping of gradients, which begins in this step"
     if first.step == 1:
         decay = "the weight decay, " if rule.weight_decay else ""
+        decay += "which tensors are in a group, " if rule.groups else ""
         return f"{decay}the learning rate, another constant, or the form of the rule"
     if first.step == 2:
         return "what the rule remembers of the step before (momentum or moments), the weight decay in it, or the learning rate"

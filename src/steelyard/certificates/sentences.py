@@ -39,12 +39,12 @@ def located(sentence: str, parts: Sequence[str], gaps: Sequence[str]) -> str:
     return f"{SAME} as the double-precision reference in {listed(list(parts))}{rest}{missing}"
 
 
-def in_context(found: Judgement, changing_rates: bool, exporter: str, runtime: str) -> str:
+def in_context(found: Judgement, rule: Optimizer, exporter: str, runtime: str) -> str:
     """Return the sentence of a rejected candidate with causes that follow from what it is.
 
-    `changing_rates`: of the optimizer; `exporter`: what exported the network, empty if nothing did; `runtime`: what runs it.
+    `rule`: its optimizer; `exporter`: what exported the network, empty if nothing did; `runtime`: what runs it.
     """
-    sentence = causes.with_changing_rates(found.sentence) if changing_rates else found.sentence
+    sentence = causes.of_rule(found.sentence, rule)
     return f"{sentence} {causes.of_export(exporter, runtime)}" if exporter and found.first else sentence
 
 

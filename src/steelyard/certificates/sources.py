@@ -2,12 +2,12 @@
 
 import hashlib
 import json
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from steelyard.catalog import frameworks
 from steelyard.catalog.frameworks import WORKER
+from steelyard_worker import records
 from steelyard_worker.network import implementation_file
 from steelyard_worker.protocol import Job
 
@@ -60,7 +60,7 @@ def implementation_of(framework: str, workload: Path, name: str, worker: Path = 
 def specification_hash(job: Job) -> str:
     """Return the hash of what a job should compute: the task, the network's description, its sizes, the update rule."""
     network = _text_hash(Path(job.workload_folder) / "network.py")
-    return digest(network, job.case.workload, job.case.task, job.case.sizes, asdict(job.case.optimizer))
+    return digest(network, job.case.workload, job.case.task, job.case.sizes, records.plain(job.case.optimizer))
 
 
 def _workload_files(workload: Path, framework: str) -> list[Path]:

@@ -93,6 +93,13 @@ SELECTION = [
         "a setting that changes the speed but not the results; may be repeated",
         dest="knobs",
     ),
+    _several(
+        "--accumulate",
+        "N[,N]",
+        "compute a step's batch in N parts, one after the other, and add their gradients (the knob accumulate)",
+        type=values.parts,
+        dest="knobs",
+    ),
     INTERPRETERS,
     _several(
         "--set", "SIZE=VALUE[,VALUE]", "another value of a size that the preset names; may be repeated", dest="set"
@@ -144,6 +151,13 @@ SELECTION = [
     _flag("--synthetic", "use random batches even if the preset has a data set"),
     _value(
         "--data", "DIR", "folder with data sets in their official layouts; see steelyard list data", type=values.folder
+    ),
+    _value(
+        "--weights",
+        "[FRAMEWORK:]FILE",
+        "a file of trained weights to begin with: .npz or .safetensors by the names of network.py, or a checkpoint of a "
+        "framework (.pt, .pth, .bin, .index, .ckpt, .params; default: weights are drawn by the seed)",
+        type=values.weights,
     ),
     *FOLDERS,
     _value(

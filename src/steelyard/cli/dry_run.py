@@ -14,7 +14,8 @@ def show(plan: RunPlan, as_json: bool = False, nodes: Choice | None = None) -> N
     known = feasibility.known_here()
     if as_json:
         of_nodes = {"nodes": [each.name for each in nodes.nodes], "left_out": nodes.left_out} if nodes else {}
-        selection.print_json(estimate.as_dict(plan, known) | of_nodes | {"data": _data(plan)})
+        of_weights = {"weights": plan.initial_weights} if plan.initial_weights else {}
+        selection.print_json(estimate.as_dict(plan, known) | of_nodes | {"data": _data(plan)} | of_weights)
         return
     from rich.console import Console
     from rich.markup import escape
@@ -33,6 +34,8 @@ def show(plan: RunPlan, as_json: bool = False, nodes: Choice | None = None) -> N
         console.print(f"[dim]{each.group}, {each.environment}: skipped. {escape(each.reason)}[/]")
     for sentence in _data(plan):
         console.print(f"\n{escape(sentence)}")
+    if plan.initial_weights:
+        console.print(f"\nInitial weights: {escape(plan.initial_weights)}.")
     found = estimate.estimate(plan, known)
     parts = [f"{estimate.in_words(found['rounds'])} for the rounds if the fastest is decided early"]
     if found["most_rounds"] > found["rounds"]:

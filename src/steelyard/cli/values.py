@@ -26,6 +26,17 @@ def folder(text: str) -> str:
     return str(Path(text).expanduser().absolute()) if text else ""
 
 
+def weights(text: str) -> str:
+    """Read `FILE` or `FRAMEWORK:FILE`; returns it with the absolute path of the file."""
+    from pathlib import Path  # not needed for --help
+
+    named = re.fullmatch(r"([a-z][a-z0-9_-]*):(.*)", text, re.DOTALL)
+    framework, path = named.groups() if named and not Path(text).exists() else ("", text)
+    if not path:
+        raise UserError(f"--weights must be FILE or FRAMEWORK:FILE, not '{text}'.")
+    return f"{framework}:{folder(path)}" if framework else folder(path)
+
+
 def interpreter(text: str) -> tuple[str, str]:
     """Read `NAME=PYTHON`; returns the name of the environment and the absolute path of the interpreter."""
     name, _, python = text.partition("=")
@@ -94,6 +105,12 @@ def threads(text: str) -> tuple[int, ...]:
 def batches(text: str) -> tuple[int, ...]:
     """Read numbers of samples."""
     return _counts(text, "--batch", ranges.BATCHES, "a number of samples")
+
+
+def parts(text: str) -> str:
+    """Return the knob for one or more numbers of parts, such as `accumulate=1,4`."""
+    _counts(text, "--accumulate", ranges.BATCHES, "a number of parts of a batch")
+    return f"accumulate={text}"
 
 
 def samples(text: str) -> tuple[int, ...]:

@@ -192,11 +192,12 @@ class NodeRun:
 def mapped(plan: RunPlan, workloads: Mapping[str, Path], own: Mapping[str, Path]) -> RunPlan:
     """Return the plan with the folders of this node. `workloads`: by name; `own`: the user's frameworks, by name.
 
-    The node gets its data from home, so the folder of data sets is left out.
+    The node gets data and weights from home, so the folder of data sets and the file of weights are left out.
     """
     options = replace(
         plan.options,
         data="",
+        weights="",
         workload_folders=tuple(map(str, workloads.values())),
         framework_folders=tuple(map(str, own.values())),
     )

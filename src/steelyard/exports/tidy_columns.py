@@ -62,6 +62,7 @@ COLUMNS = {
     "case.optimizer.implementation": Column(TEXT, "native (of the framework) or reference (written out)"),
     "case.optimizer.form": Column(TEXT, "where epsilon and the rate stand in the formula"),
     "case.optimizer.correction": Column(TEXT, "precision of the bias correction"),
+    "case.optimizer.groups": Column(JSON, "tensors whose learning rate or weight decay is multiplied"),
     "case.framework": Column(TEXT, "name of the framework"),
     "case.settings.mode": Column(TEXT, "execution mode"),
     "case.settings.device": Column(TEXT, "cpu, cuda or ascend"),
@@ -75,6 +76,7 @@ COLUMNS = {
     "case.seed": Column(WHOLE, "seed of weights, data order and round order"),
     "case.loader_workers": Column(WHOLE, "processes of the framework's own data loader"),
     "case.memory_limit": Column(WHOLE, "bytes of memory that each process may use; 0: no limit"),
+    "case.weights": Column(TEXT, "digest of the file of initial weights; empty: drawn by the seed"),
     "case.inputs": Column(TEXT, "hash of initial weights, data, order of batches and synthetic batch"),
     "case.id": Column(TEXT, "hash of all fields of the case"),
     "input": Column(

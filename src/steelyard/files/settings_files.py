@@ -64,7 +64,7 @@ def read(path: Path) -> dict[str, Any]:
 
 def check_keys(path: Path, table: dict[str, Any], where: str, required: set[str], allowed: set[str]) -> None:
     """Reject unknown and missing keys of one table."""
-    subject = _title(where)
+    subject = title(where)
     for key in sorted(table.keys() - allowed):
         raise wrong(path, key, where, f"{subject} has an unknown key '{key}'.{nearest(key, list(allowed))}")
     for key in sorted(required - table.keys()):
@@ -127,6 +127,7 @@ def line_of(path: Path, key: str, where: str = "") -> int:
     It is 1 if the file has none of these. The tables of a list [[name]] are `name[0]`, `name[1]` and so on.
     """
     table, header_line, count = "", 0 if where else 1, Counter[str]()
+    own = re.escape(re.sub(r"\[\d+\]$", "", key))  # the line of a list is that of its items
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
         if header := HEADER.match(line):
             table = re.sub(r"[\s\"']", "", header[2])
@@ -136,7 +137,7 @@ def line_of(path: Path, key: str, where: str = "") -> int:
             if table == ".".join(filter(None, (where, key))):
                 return number
             header_line = number if table == where else header_line
-        elif table == where and key and re.match(rf"\s*[\"']?{re.escape(key)}[\"']?\s*[=.]", line):
+        elif table == where and key and re.match(rf"\s*[\"']?{own}[\"']?\s*[=.]", line):
             return number
     if header_line:
         return header_line
@@ -158,7 +159,7 @@ def _check_numbers(path: Path, where: str, key: str, value: Any) -> None:
         raise wrong(path, key, where, f"'{key}' is too large. It must be from {-LARGEST:,} to {LARGEST:,}.")
 
 
-def _title(where: str) -> str:
+def title(where: str) -> str:
     """Return `the file`, `[table]`, or `table 2 of [[list]]`."""
     if listed := re.fullmatch(r"(.+)\[(\d+)\]", where):
         return f"table {int(listed[2]) + 1} of [[{listed[1]}]]"

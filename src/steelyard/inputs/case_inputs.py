@@ -6,12 +6,12 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from steelyard.catalog import workloads
+from steelyard.catalog import given_weights, workloads
 from steelyard.catalog.workloads import SYNTHETIC
 from steelyard.errors import UserError
 from steelyard.files import atomic
 from steelyard.files.paths import cache_folder
-from steelyard.inputs import data, rates, weights
+from steelyard.inputs import data, rates, trained_weights, weights
 from steelyard.inputs.data.order import write_order
 from steelyard.inputs.data.sample_arrays import check_inputs as check_samples
 from steelyard.inputs.data.synthetic import check_inputs, synthesise, synthesise_adversarial, synthesise_set
@@ -56,6 +56,9 @@ def check(plan: RunPlan) -> None:
         network = _network(plan, case)
         rates.check(case)
         weights.check(network.parameters)
+        if plan.options.weights:
+            folder = Path(plan.workload_folders[case.workload])
+            trained_weights.check(given_weights.parsed(plan.options.weights), case, network, folder)
         check_inputs(network, case.batch, SYNTHETIC_SEED)
         _check_lengths(network, case)
         if case.data and case.data["name"] != SYNTHETIC:
@@ -106,16 +109,19 @@ def _heads(network: Network, case: Case, classes: int) -> list[str]:
     return [f"The network of {case.workload}:{case.preset} tells {label.high:,} classes apart.{remedy}"]
 
 
-def prepare(plan: RunPlan, report: Callable[[data.Progress], None]) -> dict[str, CaseInputs]:
+def prepare(
+    plan: RunPlan, report: Callable[[data.Progress], None], read: trained_weights.Read | None = None
+) -> dict[str, CaseInputs]:
     """Make or reuse the inputs of every case; returns {recipe: inputs}, as cases with the same recipe share theirs.
 
+    `read`: lets a framework read its own file of weights; None: the plan has no such file.
     UserError when the inputs of a case differ from those that a run began with.
     """
     found: dict[str, CaseInputs] = {}
     for variant in plan.variants:
         key = recipe(variant.case)
         if key not in found:
-            found[key] = _prepare(plan, variant.case, report)
+            found[key] = _prepare(plan, variant.case, report, read)
         if variant.case.inputs not in ("", found[key].identity):
             raise UserError(
                 f"The data or the initial weights of {variant.group} have changed since this run began, so it cannot be "
@@ -128,14 +134,17 @@ def recipe(case: Case) -> str:
     """Return a key of everything in a case that decides its inputs."""
     rule = case.optimizer
     scheduled = (rule.learning_rate, asdict(rule.schedule)) if rule.schedule.changes else ()
+    given = [case.weights] if case.weights else []
     return atomic.key(
-        "inputs", case.specification, sorted(case.sizes.items()), case.data, case.seed, case.task, scheduled
+        "inputs", case.specification, sorted(case.sizes.items()), case.data, case.seed, case.task, scheduled, *given
     )
 
 
-def _prepare(plan: RunPlan, case: Case, report: Callable[[data.Progress], None]) -> CaseInputs:
+def _prepare(
+    plan: RunPlan, case: Case, report: Callable[[data.Progress], None], read: trained_weights.Read | None
+) -> CaseInputs:
     network = _network(plan, case)
-    initial = weights.initialise(_parameters(network, case), case.seed)
+    initial = _initial(plan, case, network, read)
     synthetic = synthesise(network, case.batch, SYNTHETIC_SEED, case.specification)
     found = Data(
         str(synthetic),
@@ -148,7 +157,8 @@ def _prepare(plan: RunPlan, case: Case, report: Callable[[data.Progress], None])
         return CaseInputs(initial, found, "synthetic batches", {}, _identity(initial, found, changing), 0, changing)
     prepared = _prepared(plan, case, network, report)
     _check_fit(network, prepared, f"{case.workload}:{case.preset}")
-    initial = _with_embedding(initial, prepared.folder)
+    if not case.weights:
+        initial = _with_embedding(initial, prepared.folder)
     arrays = tensors.read(prepared.folder)
     count = len(arrays["position/train"])
     _check_limit(case, count)
@@ -184,6 +194,14 @@ def _prepared(plan: RunPlan, case: Case, network: Network, report: Callable[[dat
 
 def _network(plan: RunPlan, case: Case) -> Network:
     return workloads.described(Path(plan.workload_folders[case.workload]), case.sizes)
+
+
+def _initial(plan: RunPlan, case: Case, network: Network, read: trained_weights.Read | None) -> Path:
+    """Return the weights of the file that the user gives, as they are, or draw them."""
+    if case.weights and plan.options.weights:
+        folder = Path(plan.workload_folders[case.workload])
+        return trained_weights.placed(given_weights.parsed(plan.options.weights), case, network, folder, read)
+    return weights.initialise(_parameters(network, case), case.seed)
 
 
 def _parameters(network: Network, case: Case) -> tuple[Parameter, ...]:

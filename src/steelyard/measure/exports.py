@@ -3,7 +3,7 @@
 import hashlib
 import shutil
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 
 from steelyard.catalog import frameworks, workloads
@@ -16,7 +16,7 @@ from steelyard.inputs.data.synthetic import synthesise
 from steelyard.measure import launch
 from steelyard.results import imported
 from steelyard.results.trials import Trial
-from steelyard_worker import job_kinds, tensors
+from steelyard_worker import job_kinds, records, tensors
 from steelyard_worker.case import Case, Settings
 from steelyard_worker.job_kinds import CERTIFY, EXPORT
 from steelyard_worker.protocol import Certify, Job
@@ -109,7 +109,7 @@ def _key(job: Job, environment: Environment) -> str:
         case.specification,
         sorted(case.sizes.items()),
         case.framework,
-        asdict(replace(case.settings, threads=0)),
+        records.plain(replace(case.settings, threads=0)),
         environment.version,
         environment.packages,
         environment.contents,

@@ -2,17 +2,16 @@
 
 import json
 import os
-from dataclasses import asdict
 from pathlib import Path
 
 from steelyard.results import trials
-from steelyard_worker import protocol
+from steelyard_worker import protocol, records
 from steelyard_worker.protocol import Job
 
 
 def write_job(job: Job) -> None:
     """Write a job into its folder."""
-    (Path(job.folder) / trials.JOB).write_text(json.dumps(asdict(job), indent=1), encoding="utf-8")
+    (Path(job.folder) / trials.JOB).write_text(json.dumps(records.plain(job), indent=1), encoding="utf-8")
 
 
 def restored(job: Job, has_events: bool, verdict: tuple[str, str]) -> tuple[str, str] | None:

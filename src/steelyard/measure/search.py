@@ -207,7 +207,7 @@ def _differences(tries: _Tries, case: Case) -> dict[str, str]:
     """Return the settings of a candidate that are not the usual ones."""
     usual, own = tries.base.settings, case.settings
     found = {tuning.MODE: own.mode} if own.mode != usual.mode else {}
-    return found | {name: str(value) for name, value in own.knobs.items() if value != usual.knobs[name]}
+    return found | {name: str(value) for name, value in own.knobs.items() if value != usual.knobs.get(name)}
 
 
 def _say(tries: _Tries, chosen: Case | None) -> None:

@@ -15,6 +15,7 @@ from steelyard.plan.protocols import Protocol
 from steelyard.plan.run_plan import FrameworkFacts, Group, Skipped
 from steelyard.plan.traffic import traffic
 from steelyard.statistics import metrics
+from steelyard_worker import accumulation
 from steelyard_worker.case import INFERENCE, NO_OPTIMIZER, TRAINING, Case, Optimizer, Settings
 
 TASKS = (TRAINING, INFERENCE)
@@ -340,10 +341,24 @@ def _obstacle_of_case(common: Common, known: Framework, case: Case) -> str:
         )
     if case.settings.knobs.get("dropout") == "on" and not common.workload.network(common.preset).dropout:
         return f"{common.base} has no dropout to turn on: it was not published with any, or its dropout is not built."
+    if reason := _obstacle_of_parts(common, known, case):
+        return reason
     if case.settings.knobs.get("recomputation", "none") != "none" and not common.workload.network(common.preset).blocks:
         return (
             f"{common.base} has no blocks to compute again: no parts of it follow each other, or they are not trained."
         )
+    return ""
+
+
+def _obstacle_of_parts(common: Common, known: Framework, case: Case) -> str:
+    """Return why a step cannot compute its batch in as many parts as requested; empty if it can."""
+    parts = accumulation.parts_of(case.settings)
+    if reason := accumulation.obstacle(parts, case.batch):
+        return reason
+    if parts > 1 and common.protocol.searches_batch:
+        return "The largest batch is searched for among whole batches. Remove --accumulate, or choose another protocol."
+    if parts > 1 and (reason := common.workload.obstacle(known.name, accumulation.KNOB)):
+        return f"{known.title} cannot compute {common.workload.name} in parts of a batch: {reason}."
     return ""
 
 

@@ -8,6 +8,7 @@ from steelyard.catalog import workloads
 from steelyard.errors import UserError
 from steelyard.host import available_memory_bytes
 from steelyard.plan.run_plan import RunPlan, Variant
+from steelyard_worker import accumulation
 from steelyard_worker.case import NO_OPTIMIZER, Optimizer
 from steelyard_worker.network import Network
 
@@ -42,14 +43,18 @@ def fitting_batch(network: Network, rule: Optimizer, limit_bytes: int) -> int:
 
 def of_variant(plan: RunPlan, variant: Variant) -> int:
     """Return the estimated peak of main memory of one process of a variant, bytes."""
-    return needed_bytes(_network(plan, variant), variant.case.optimizer, variant.case.batch)
+    case = variant.case
+    return needed_bytes(_network(plan, variant), case.optimizer, case.batch)
 
 
 def _network(plan: RunPlan, variant: Variant) -> Network:
     """Return the network of a variant, as far as it is in main memory."""
     case = variant.case
     network = workloads.described(Path(plan.workload_folders[case.workload]), case.sizes)
-    return network if case.settings.device == "cpu" else replace(network, parameters=(), activations=0)
+    parts = accumulation.parts_of(case.settings)  # of the batch, of which only one has activations at a time
+    if case.settings.device == "cpu":
+        return replace(network, activations=-(-network.activations // parts))
+    return replace(network, parameters=(), activations=0)
 
 
 def check(plan: RunPlan, free_bytes: int | None = None) -> None:

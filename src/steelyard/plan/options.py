@@ -34,6 +34,7 @@ class Options:
     device: str = ""
     deterministic: bool = False
     data: str = ""  # folder with data sets in their official layouts
+    weights: str = ""  # file of the initial weights, or "FRAMEWORK:FILE"; empty: they are drawn
     workload_folders: tuple[str, ...] = ()
     framework_folders: tuple[str, ...] = ()
     external: dict[str, str] = field(default_factory=dict)  # environment name -> interpreter of the user's own

@@ -3,14 +3,14 @@
 from dataclasses import replace
 from pathlib import Path
 
-from steelyard.catalog import frameworks, workloads
+from steelyard.catalog import frameworks, given_weights, workloads
 from steelyard.catalog.frameworks import Framework
 from steelyard.catalog.workloads import Workload
 from steelyard.errors import UserError, nearest
 from steelyard.plan import groups, studies
 from steelyard.plan.groups import chosen, chosen_environments, joined
 from steelyard.plan.options import Options
-from steelyard.plan.run_plan import FrameworkFacts, RunPlan
+from steelyard.plan.run_plan import FrameworkFacts, Group, RunPlan
 from steelyard.plan.studies import Study
 from steelyard.published.gathering import gather
 from steelyard_worker.case import INFERENCE
@@ -36,6 +36,7 @@ def plan(options: Options, known: dict[str, Workload] | None = None) -> RunPlan:
     if not found:
         reasons = dict.fromkeys(each.reason for each in skipped)
         raise UserError("There is nothing to measure: " + " ".join(reasons))
+    options, found = _with_weights(options, found, known)
     folders = {case.workload: str(known[case.workload].folder) for group in found for case in group.cases}
     hashes = {name: frameworks.files_hash(Path(folder)) for name, folder in folders.items()}
     return RunPlan(
@@ -140,6 +141,35 @@ def _check_data(options: Options, study: Study, known: dict[str, Workload]) -> N
     hint = f"Presets that read data: {', '.join(reading)}." if reading else "Remove --data."
     names = " and ".join(f"{workload.name}:{preset.name}" for workload, preset in found)
     raise UserError(f"--data has no effect, because {names} computes on random batches. {hint}")
+
+
+def _with_weights(options: Options, found: list[Group], known: dict[str, Workload]) -> tuple[Options, list[Group]]:
+    """Return the options with the framework that reads the given weights, and the groups with their digest in every case.
+
+    UserError: the file cannot be read, or would be that of several networks.
+    """
+    if not options.weights:
+        return options, found
+    given = given_weights.checked(options.weights)
+    tensors = {
+        workloads.described(known[case.workload].folder, case.sizes).parameters: group.name
+        for group in found
+        for case in group.cases
+    }
+    if len(tensors) > 1:
+        raise UserError(
+            f"--weights {given.name}: one file holds the weights of one network, and this run has {len(tensors)} "
+            f"({', '.join(tensors.values())}). Choose one with --workload NAME:PRESET."
+        )
+    digest = given_weights.digest(given)
+    with_digest = [
+        replace(
+            group,
+            variants=tuple(replace(each, case=replace(each.case, weights=digest)) for each in group.variants),
+        )
+        for group in found
+    ]
+    return replace(options, weights=given.text), with_digest
 
 
 def _facts(known: Framework) -> FrameworkFacts:

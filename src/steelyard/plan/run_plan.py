@@ -1,7 +1,7 @@
 """The complete plan of a run as plain data. It is stored in run.json; reports and resumed runs need nothing else."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Self
 
@@ -12,6 +12,7 @@ from steelyard.plan.studies import Study
 from steelyard.plan.traffic import Traffic
 from steelyard.published.gathering import Published
 from steelyard.statistics.decision import DecisionPlan
+from steelyard_worker import records
 from steelyard_worker.case import INFERENCE, Case
 from steelyard_worker.strategy import parts_of
 
@@ -256,6 +257,18 @@ class RunPlan:
         """The seed of the order in which the cases of a round run."""
         return self.groups[0].cases[0].seed
 
+    @property
+    def initial_weights(self) -> str:
+        """The file of the initial weights: its name, who reads it, its digest; empty where they are drawn."""
+        digest = next((each.case.weights for each in self.variants if each.case.weights), "")
+        if not digest:
+            return ""
+        reader, _, path = self.options.weights.partition("/")  # the path is absolute; nodes of a cluster have none
+        framework = reader.rstrip(":")
+        title = self.frameworks[framework].title if framework in self.frameworks else framework
+        name = path.rpartition("/")[2] or "a file"
+        return f"{name}, {f'read by {title}, ' if title else ''}SHA-256 {digest}"
+
     def group(self, name: str) -> Group:
         """Return a group by name; KeyError if there is none."""
         return {group.name: group for group in self.groups}[name]
@@ -306,4 +319,5 @@ class RunPlan:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plan as plain values for run.json."""
-        return asdict(self)
+        found: dict[str, Any] = records.plain(self)
+        return found

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from steelyard.catalog import frameworks
 from steelyard.errors import UserError, nearest
 from steelyard.host import links, usable_cores, usable_nodes
+from steelyard_worker import accumulation
 from steelyard_worker.case import INFERENCE
 from steelyard_worker.strategy import (
     MICRO_BATCHES,
@@ -156,6 +157,8 @@ def _knob_obstacle(known: Framework, case: Case, spread: Spread | None) -> str:
     changed = {knob for knob, value in own.items() if value != known.knobs[knob].default}
     if MICRO_BATCHES in changed and not _is_pipeline(known, case.strategy):
         return f"{MICRO_BATCHES} has an effect in pipelines only, and {name} is none."
+    if spread and accumulation.KNOB in changed:
+        return f"Gradients of parts of a batch are added in one process, not with {name}. Remove --accumulate or the strategy."
     for knob, reason in spread.only_default.items() if spread else ():
         if knob in changed:
             return f"{known.title} cannot run {name} with {knob} = {own[knob]}: {reason}."

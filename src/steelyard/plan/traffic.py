@@ -51,7 +51,7 @@ def traffic(network: Network, rule: Optimizer, precision: str) -> Traffic:
     moved = held = 0
     for each in network.parameters:
         trained = each.trainable and not infers
-        if each.kind == "embedding" and not (trained and (moments or each.name in rule.decay)):
+        if each.kind == "embedding" and not (trained and (moments or rule.decay_of(each.name))):
             continue
         gradient = 1 if trained and rule.clip else 0
         moved += each.count * (1 + (1 + 2 * moments + 2 * gradient if trained else 0))

@@ -115,7 +115,8 @@ def changed(case: Case, settings: Mapping[str, Any]) -> Case:
     """Return a case with other settings: {`mode` or a knob: value}."""
     knobs = case.settings.knobs | {name: value for name, value in settings.items() if name != MODE}
     mode = settings.get(MODE, case.settings.mode)
-    return replace(case, settings=replace(case.settings, mode=mode, knobs=knobs))
+    chosen = frameworks.framework(case.framework).complete(replace(case.settings, mode=mode, knobs=knobs))
+    return replace(case, settings=chosen)
 
 
 def joined(search: Search, base: Case, costs: Mapping[str, float], known: RunPlan) -> Case | None:
@@ -195,7 +196,9 @@ def _own(framework: Framework, text: str, option: str) -> str:
 
 
 def _value(case: Case, name: str) -> Any:
-    return case.settings.mode if name == MODE else case.settings.knobs[name]
+    if name == MODE:
+        return case.settings.mode
+    return case.settings.knobs.get(name, frameworks.framework(case.framework).knobs[name].default)
 
 
 def _with_first(values: Iterable[Any], first: Any) -> list[Any]:

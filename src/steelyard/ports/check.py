@@ -180,6 +180,8 @@ class _Check:
             outputs=found.outputs,
             compared=tuple(found.compared),
             differences=tuple(found.differences),
+            unpaired_outputs=found.unpaired,
+            without_numbers=found.without_numbers,
             unfinished="" if found.is_whole else "There are more differences than a walk looks for.",
         )
 

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from steelyard.errors import UserError
 from steelyard.ports import causes_of_places, paired_calls
-from steelyard.ports.alignment import FAR, nearest
+from steelyard.ports.alignment import FAR, distance, nearest
 from steelyard.ports.passes import Pass, forward, load
+from steelyard.ports.transforms import AS_IT_IS
 from steelyard.results.port_record import Compared, Difference
 
 if TYPE_CHECKING:
@@ -35,9 +37,14 @@ IN, BEFORE, OUTPUT = "in", "before", "output"
 
 @dataclass
 class Walk:
-    """What a walk found. `outputs`: name of an output of the first model -> distance, with nothing replaced."""
+    """What a walk found. `outputs`: name of an output of the first model -> distance, with nothing replaced.
+
+    `unpaired`, `without_numbers`: as in the record.
+    """
 
     outputs: dict[str, float]
+    unpaired: tuple[str, ...] = ()
+    without_numbers: tuple[str, ...] = ()
     compared: list[Compared] = field(default_factory=list)
     differences: list[Difference] = field(default_factory=list)
     is_whole: bool = True
@@ -57,9 +64,17 @@ class Inputs:
 
 
 def walk(of: Inputs) -> Walk:
-    """Compare both models module by module."""
+    """Compare both models module by module. UserError: one of them returns other values each time."""
     first, second = forward(of.left, of.arrays), forward(of.right, of.arrays)
-    found = Walk(_outputs(first, second))
+    for side, once in ((of.left, first), (of.right, second)):
+        _check_repeats(side, once, forward(side, of.arrays), of.tolerance)
+    paired = _paired_outputs(first, second)
+    known = [{one for one, _ in paired}, {other for _, other in paired}]
+    unpaired = [
+        name for each, names in zip((first, second), known, strict=True) for name in each.outputs if name not in names
+    ]
+    empty = [name for name, _ in paired if not np.isfinite(load(first.outputs[name])).any()]
+    found = Walk(_outputs(first, second), tuple(unpaired), tuple(empty))
     pairs = paired_calls.find(of.mapping, first, second)
     _Walker(of, first, pairs, found).go(second)
     return found
@@ -103,17 +118,19 @@ class _Walker:
             if self._is_new(received[0], self._carried) and other.name not in self._inputs:
                 return number, self._before(number, one, other, received)
             returned = _compared(one.outputs, other.outputs)
-            distance = FAR if returned is None else returned[0]
-            if self._is_new(distance, received[0]) and other.name not in self._outputs:
+            if returned is None:  # they return other numbers of values; what follows shows whether that matters
+                continue
+            apart = returned[0]
+            if self._is_new(apart, received[0]) and other.name not in self._outputs:
                 if (difference := self._inside(one, other, received[0], returned)) is not None:
                     return number + 1, difference
             elif other.name not in self._outputs:
-                self._carried = max(self._carried, distance)
-            self._found.compared.append(Compared(one.name, other.name, one.kind or other.kind, received[0], distance))
+                self._carried = max(self._carried, apart)
+            self._found.compared.append(Compared(one.name, other.name, one.kind or other.kind, received[0], apart))
         return None
 
-    def _is_new(self, distance: float, earlier: float) -> bool:
-        return distance > max(self._of.tolerance, GROWTH * earlier)
+    def _is_new(self, apart: float, earlier: float) -> bool:
+        return apart > max(self._of.tolerance, GROWTH * earlier)
 
     def _before(self, number: int, one: Call, other: Call, received: tuple[float, Transform]) -> Difference:
         left, right = load(one.inputs[0]), load(other.inputs[0])
@@ -124,12 +141,8 @@ class _Walker:
         self._inputs[other.name] = [self._saved(received[1].reverse(left, right.shape))]
         return self._difference(BEFORE, one, other, (received[0], 0.0), cause, tried)
 
-    def _inside(
-        self, one: Call, other: Call, received: float, returned: tuple[float, Transform] | None
-    ) -> Difference | None:
+    def _inside(self, one: Call, other: Call, received: float, returned: tuple[float, Transform]) -> Difference | None:
         """Return the difference of two modules; None if one of them applies its activation by itself."""
-        if returned is None:
-            return self._difference(IN, one, other, (received, FAR), None, ["shapes"])
         left, right = load(one.outputs[0]), load(other.outputs[0])
         aligned = returned[1].apply(right)
         if causes_of_places.activation_between(left, aligned, self._rounding):
@@ -140,9 +153,9 @@ class _Walker:
         return self._difference(IN, one, other, (received, returned[0]), cause, tried)
 
     def _at_outputs(self, second: Pass) -> None:
-        for name, distance in _outputs(self._first, second).items():
-            if distance > self._of.tolerance:
-                self._found.differences.append(Difference(OUTPUT, name, name, "", "", 0.0, distance))
+        for name, apart in _outputs(self._first, second).items():
+            if apart > self._of.tolerance:
+                self._found.differences.append(Difference(OUTPUT, name, name, "", "", 0.0, apart))
 
     @property
     def _rounding(self) -> float:
@@ -169,16 +182,39 @@ def _compared(ones: tuple[Path, ...], others: tuple[Path, ...]) -> tuple[float, 
     return nearest(load(ones[0]), load(others[0]))
 
 
+def _paired_outputs(first: Pass, second: Pass) -> list[tuple[str, str]]:
+    """Return which output of one model is which of the other: by name where one name is in both, else in their order."""
+    if any(name in second.outputs for name in first.outputs):
+        return [(name, name) for name in first.outputs if name in second.outputs]
+    return list(zip(first.outputs, second.outputs, strict=False))
+
+
 def _outputs(first: Pass, second: Pass) -> dict[str, float]:
-    """Compare the outputs of both models: by name where these are the same, else in their order."""
-    ones, others = list(first.outputs.items()), list(second.outputs.items())
-    if all(name in second.outputs for name, _ in ones):
-        others = [(name, second.outputs[name]) for name, _ in ones]
+    """Compare the outputs of both models. Another order of axes counts as the same only where the shapes show it."""
     found = {}
-    for (name, one), (_, other) in zip(ones, others, strict=False):
-        compared = nearest(load(one), load(other))
+    for name, other in _paired_outputs(first, second):
+        one, two = load(first.outputs[name]), load(second.outputs[other])
+        compared = (distance(one, two), AS_IT_IS) if one.shape == two.shape else nearest(one, two)
         found[name] = FAR if compared is None else compared[0]
     return found
+
+
+def _check_repeats(side: SideProcess, once: Pass, again: Pass, tolerance: float) -> None:
+    """Refuse a model that computes something else from the same inputs, such as one whose dropout is on."""
+    for one, other in zip(once.calls, again.calls, strict=False):
+        if one.outputs and other.outputs:
+            before, after = load(one.outputs[0]), load(other.outputs[0])
+            if before.shape != after.shape or distance(before, after) > tolerance:
+                raise _random(side, f", first in '{one.name}'")
+    if _largest(_outputs(once, again)) > tolerance:
+        raise _random(side, "")
+
+
+def _random(side: SideProcess, where: str) -> UserError:
+    return UserError(
+        f"Side '{side.name}' returns other values each time for the same inputs in evaluation mode{where}. Switch off what is "
+        "random there, such as dropout."
+    )
 
 
 def _largest(distances: dict[str, float]) -> float:

@@ -111,6 +111,7 @@ def _comparison(comparison: Comparison, among: Sequence[Comparison]) -> dict[str
         "job_length": job_length.as_dict(comparison, named),
         "contenders": [_contender(comparison, contender) for contender in comparison.contenders],
         "skipped": [asdict(each) for each in comparison.skipped],
+        **({"initial_weights": comparison.initial_weights} if comparison.initial_weights else {}),
         **({"ranks": strategies.as_dict(spread, named)} if spread else {}),
         **({"communication": [rank_exchange.as_dict(each, named) for each in exchanges]} if exchanges else {}),
         **({"energy": used} if (used := energy.as_dict(comparison, named)) else {}),

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import fields
-from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -86,18 +85,8 @@ def insert(table: str, row: dict[str, Any]) -> str:
 
 
 def as_json(made: Any) -> str:
-    """Return a dataclass as JSON, as of `dataclasses.asdict`, which copies every value and takes ten times as long."""
-    return json.dumps(made, default=_as_dict)
-
-
-def _as_dict(made: Any) -> dict[str, Any]:
-    kind: Any = type(made)
-    return {name: getattr(made, name) for name in _names(kind)}
-
-
-@cache
-def _names(kind: Any) -> tuple[str, ...]:
-    return tuple(field.name for field in fields(kind))
+    """Return a dataclass as JSON, as of `records.plain`, which copies every value and takes ten times as long."""
+    return json.dumps(made, default=records.present)
 
 
 def to_point(row: tuple[Any, ...]) -> Point:

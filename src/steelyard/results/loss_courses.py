@@ -8,13 +8,14 @@ input, contenders begin after different numbers of steps.
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from steelyard.errors import UserError
 from steelyard.results.trials import Trial
 from steelyard.statistics import courses
 from steelyard.statistics.courses import Stretch
+from steelyard_worker import records
 from steelyard_worker.case import TRAINING
 from steelyard_worker.strategy import MICRO_BATCHES, parts_of
 
@@ -88,7 +89,7 @@ def _training(trial: Trial, certificate: Mapping[str, Any]) -> str:
     step on, and three times the loss when a batch of reviews is nearly memorised.
     """
     case, spread = trial.job.case, trial.job.spread
-    rule = asdict(case.optimizer)
+    rule = records.plain(case.optimizer)
     for name in ("implementation", "form", "correction"):
         del rule[name]
     declared = str(certificate.get("declared", ""))

@@ -1,6 +1,6 @@
 """The record of a port check: what was compared, and where two models part. A page of it needs this file alone."""
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -79,7 +79,8 @@ class PortRecord:
 
     `tolerance`: the relative distance that counts as rounding.
 
-    `outputs`: names of outputs -> relative distance before anything was replaced.
+    `outputs`: names of outputs -> relative distance before anything was replaced. `unpaired_outputs`: those that only one model
+    has. `without_numbers`: outputs without a finite number, of which nothing can be said.
     """
 
     port: str
@@ -97,7 +98,8 @@ class PortRecord:
     unfinished: str = ""
     format: int = FORMAT
     version: str = VERSION
-    environments: dict[str, str] = field(default_factory=dict)
+    unpaired_outputs: tuple[str, ...] = ()
+    without_numbers: tuple[str, ...] = ()
 
 
 def write(folder: Path, record: PortRecord) -> None:

@@ -3,7 +3,7 @@
 import json
 import re
 import secrets
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
@@ -162,7 +162,7 @@ def write(folder: Path, record: RunRecord) -> RunRecord:
     """
     path = folder / FILE
     try:
-        atomic.write_text(path, json.dumps(asdict(record), indent=1))
+        atomic.write_text(path, json.dumps(records.plain(record), indent=1))
     except OSError as error:
         failed = f"{path} cannot be written ({error.strerror})."
         if path.exists():

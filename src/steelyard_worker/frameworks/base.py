@@ -174,6 +174,15 @@ class Adapter(Protocol):
     ) -> Predictor:
         """Build the network for inference and load the canonical weights into it."""
 
+    def checkpoint(
+        self, implementation: ModuleType, sizes: dict[str, Any], network: Network, path: Path
+    ) -> dict[str, Array]:
+        """Build the network as it is, load a file into it by the framework's own means, and return every tensor, canonical.
+
+        No code in the file may run. Refusal("checkpoint", ...) where it is no such file or does not fit (`checkpoints` helps).
+        An adapter may lack this method; `[checkpoints]` in its `framework.toml` lists the endings of such files.
+        """
+
     def pipeline(self, trainer: Any, source: Source, workers: int) -> Iterator[Any]:
         """Yield batches 0, 1, 2, ... of the source, as the trainer or predictor places them, from its own input pipeline.
 

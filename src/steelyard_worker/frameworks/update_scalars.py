@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from steelyard_worker.case import Optimizer
 
 
@@ -18,6 +20,14 @@ class StepScalars(NamedTuple):
     first: float
     second: float
     rate: float
+
+
+class Part(NamedTuple):
+    """Tensors with the same learning rate and weight decay: the rule for them alone, and what multiplies rates of a schedule."""
+
+    rule: Optimizer
+    rate: float
+    names: tuple[str, ...]
 
 
 def rate_at(rates: np.ndarray[Any, Any], step: int) -> float:
@@ -41,9 +51,28 @@ def of_step(spec: Optimizer, t: int) -> StepScalars:
     return StepScalars(first, second, spec.learning_rate * math.sqrt(second) / first)
 
 
-def decay_of(spec: Optimizer, name: str) -> float:
-    """Return the weight decay of one tensor: 0 unless the rule lists the tensor."""
-    return spec.weight_decay if name in spec.decay else 0.0
+def parts(spec: Optimizer, names: Iterable[str]) -> list[Part]:
+    """Return the tensors that share a learning rate and a weight decay, for optimizers that have one of each.
+
+    First those that decay least. Without groups these are the tensors that do not decay, and those that do.
+    """
+    found: dict[tuple[float, float], list[str]] = {}
+    for name in names:
+        found.setdefault((spec.decay_of(name), spec.rate_of(name)), []).append(name)
+    return [
+        Part(_of_part(spec, rate, decay, found[decay, rate]), rate, tuple(found[decay, rate]))
+        for decay, rate in sorted(found)
+    ]
+
+
+def _of_part(spec: Optimizer, rate: float, decay: float, names: list[str]) -> Optimizer:
+    decayed = tuple(names) if decay else ()
+    return replace(spec, learning_rate=spec.learning_rate * rate, weight_decay=decay, decay=decayed, groups=())
+
+
+def rates_times(rates: np.ndarray[Any, Any] | None, multiple: float) -> np.ndarray[Any, Any] | None:
+    """Return the rates of every step for tensors whose learning rate is multiplied, float64; the same array for 1."""
+    return rates if rates is None or multiple == 1 else np.asarray(rates, np.float64) * multiple
 
 
 def adam_constants(spec: Optimizer, dtype: Any = np.float32) -> tuple[float, float]:

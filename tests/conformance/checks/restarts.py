@@ -1,5 +1,6 @@
 """A trainer that was set back by `restart` goes on as a new one: the same losses and tensors, and nothing compiled again."""
 
+import gc
 from dataclasses import replace
 
 import numpy as np
@@ -75,9 +76,11 @@ def check_restart(subject, adapter, remembering, rule, rates=None, *, memory=Tru
     `remembering(trainer)`: a context in which `restart` leaves the memory of the rule as it is, which must be seen unless
     there is no `memory`; None: that is not tried.
     """
-    expected = losses_and_state(subject.built(adapter, rule, rates), subject.batches[:AFTER])
+    fresh = subject.built(adapter, rule, rates)
+    expected = losses_and_state(fresh, subject.batches[:AFTER])
     used = subject.built(adapter, rule, rates)
     losses_and_state(used, subject.batches[AFTER:])
+    gc.collect()  # what earlier trainers compiled is counted until they are removed, and `fresh` stays
     compiled = adapter.compilations()
     if remembering:
         with remembering(used):

@@ -48,6 +48,7 @@ def _protocol(record: RunRecord) -> Iterator[Block]:
     pairs: list[tuple[str, str | tuple[Part, ...]]] = [(PROTOCOL, tuple(_lines(measuring.protocols(record))))]
     pairs += measuring.turns(record)
     pairs += measuring.limits(record)
+    pairs += measuring.weights(record)
     pairs += [(f"data of {each.group}", (f"{each.origin} ", Code(each.identity))) for each in measuring.data(record)]
     yield Facts(pairs, named=(PROTOCOL,))
 

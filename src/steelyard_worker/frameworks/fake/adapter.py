@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from steelyard_worker import probes
+from steelyard_worker import accumulation, probes
 from steelyard_worker.exchange import Signature
 from steelyard_worker.frameworks import update_scalars
 from steelyard_worker.frameworks.fake.copies import Exchange
@@ -123,6 +123,14 @@ class Adapter:
         with path.open("wb") as file:
             np.savez(file, **predictor.state())
         return Signature(("point",), outputs)
+
+    def checkpoint(
+        self, implementation: ModuleType, sizes: dict[str, Any], network: Network, path: Path
+    ) -> dict[str, Array]:
+        """Return the tensors of a file in the made-up format, canonical."""
+        from steelyard_worker.frameworks.fake import checkpoint
+
+        return checkpoint.read(network, path)
 
     def pipeline(self, trainer: Predictor, source: Source, workers: int) -> Iterator[Any]:
         """Yield the batches in order; the fault `repeat` yields the first REPEATED again and again."""
@@ -253,7 +261,7 @@ class Trainer(Predictor):
         """Do one update, advance the scripted time, and cause the scripted fault."""
         faulty = self._pass_step()
         batch = self._coarse(batch) if self._has_turned("coarse") else batch
-        _, loss, gradients = self.gradients(batch)
+        loss, gradients = self._added(batch)
         self._updates += 1
         for name, gradient in gradients.items():
             if not (self._has_turned("frozen") and name == next(iter(gradients))):
@@ -261,6 +269,16 @@ class Trainer(Predictor):
         if self._adapter.knobs["fault"] == "timed" and self._adapter.is_timed:
             loss += 0.01
         return float("nan") if faulty else loss
+
+    def _added(self, batch: Batch) -> tuple[float, dict[str, Array]]:
+        """Return the mean loss and the mean gradients of the parts into which the knob `accumulate` divides a batch."""
+        samples = len(next(iter(batch.values())))
+        parts = accumulation.parts_for(self._adapter.knobs.get(accumulation.KNOB, 1), samples)
+        cut = {name: np.split(array, parts) for name, array in batch.items()}
+        found = [self.gradients({name: each[part] for name, each in cut.items()}) for part in range(parts)]
+        loss = sum(each for _, each, _ in found) / parts
+        names = found[0][2]
+        return loss, {name: sum(each[name] for *_, each in found) / parts for name in names}
 
     def _has_turned(self, fault: str) -> bool:
         """Return whether a fault that begins at some step, and does not end the process, has begun."""
@@ -274,6 +292,7 @@ class Trainer(Predictor):
     def _update(self, name: str, gradient: Array) -> None:
         rule, (first, second) = self._optimizer, self._moments[name]
         rate = rule.learning_rate if self._rates is None else update_scalars.rate_at(self._rates, self._updates - 1)
+        rate *= rule.rate_of(name)
         if rule.name == "sgd":
             first[...] = rule.momentum * first + gradient
             self._parameters[name] -= rate * first

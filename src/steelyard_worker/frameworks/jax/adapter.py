@@ -15,7 +15,7 @@ import jaxlib
 import numpy as np
 import optax
 
-from steelyard_worker import dropout
+from steelyard_worker import accumulation, dropout
 from steelyard_worker.frameworks.jax import spreading, traced
 from steelyard_worker.frameworks.jax.layers import Choices
 from steelyard_worker.frameworks.jax.predictor import Predictor
@@ -55,7 +55,8 @@ class Adapter:
             raise Refusal("unsupported", "JAX computes in TensorFloat-32 on CUDA devices only.")
         recurrence = Recurrence(knobs["recurrence"], unrolled(knobs["unroll"], settings.device))
         dropped, again = knobs["dropout"] == dropout.ON, knobs["recomputation"] == BLOCKS
-        self._choices = Choices(knobs["convolution"], recurrence, dropped, again, knobs["lstm"])
+        parts = accumulation.parts_of(settings)
+        self._choices = Choices(knobs["convolution"], recurrence, dropped, again, knobs["lstm"], parts)
         if settings.threads:
             spreading.set_threads(settings.threads, ranks)
         if settings.deterministic:
@@ -96,6 +97,7 @@ class Adapter:
             **strategy,
             # The trainer of a pipeline is made with this number.
             "micro_batches": self._settings.knobs["micro_batches"],
+            **accumulation.applied(self._settings),
             **formulations,
             "unroll": unroll_shown(formulations["unroll"], self._settings.knobs["unroll"], device),
         }

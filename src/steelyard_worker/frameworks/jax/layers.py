@@ -26,13 +26,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Choices:
-    """How layers are computed where several formulations differ in speed only."""
+    """How layers are computed where several formulations differ in speed only.
+
+    `parts`: into how many a step divides its batch.
+    """
 
     convolution: str = "auto"
     recurrence: Recurrence = field(default_factory=Recurrence)
     dropout: bool = False
     recomputation: bool = False
     lstm: str = "loop"
+    parts: int = 1
 
 
 # Name under which a trainer keeps the state of its random generator among the statistics.

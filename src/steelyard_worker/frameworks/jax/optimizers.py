@@ -28,11 +28,15 @@ def update_rule(spec: Optimizer, names: list[str], rates: Array | None = None) -
 
 
 class Native:
-    """Optax; weight decay applies to the tensors listed, before the scaling where it is coupled."""
+    """Optax; weight decay applies to the tensors listed, before the scaling where it is coupled.
+
+    Groups of tensors have transforms of their own (`optax.partition`); gradients are clipped before, by the norm of all.
+    """
 
     def __init__(self, spec: Optimizer, names: list[str], rates: Array | None = None) -> None:
-        rate = spec.learning_rate if rates is None else _scheduled(rates)
-        self._transform = _optax(spec, {name: name in spec.decay for name in names}, rate)
+        own = [_partitioned(spec, names, rates)] if spec.groups else _optax(spec, names, rates)
+        steps = [*([optax.clip_by_global_norm(spec.clip)] if spec.clip else []), *own]
+        self._transform = optax.chain(*steps) if len(steps) > 1 else steps[0]
         self.init = self._transform.init
 
     def scalars(self) -> dict[str, Any]:
@@ -55,9 +59,21 @@ def _scheduled(rates: Array) -> Callable[[jax.Array], jax.Array]:
     return lambda count: table[jnp.minimum(count, len(rates) - 1)]
 
 
-def _optax(
-    spec: Optimizer, decayed: dict[str, bool], rate: float | Callable[[jax.Array], jax.Array]
-) -> optax.GradientTransformation:
+def _partitioned(spec: Optimizer, names: list[str], rates: Array | None) -> optax.GradientTransformation:
+    """Return a transform that updates the tensors of every group by a rule of their own."""
+    parts = update_scalars.parts(spec, names)
+    labels = {name: str(number) for number, part in enumerate(parts) for name in part.names}
+    rules = {
+        str(number): optax.chain(*_optax(rule, names, update_scalars.rates_times(rates, multiple)))
+        for number, (rule, multiple, _) in enumerate(parts)
+    }
+    return optax.partition(rules, labels)
+
+
+def _optax(spec: Optimizer, names: list[str], rates: Array | None) -> list[optax.GradientTransformation]:
+    """Return the transforms of a rule after the clipping of gradients, one after the other."""
+    rate = spec.learning_rate if rates is None else _scheduled(rates)
+    decayed = {name: name in spec.decay for name in names}
     rules: dict[str, Callable[[], optax.GradientTransformation]] = {
         "sgd": lambda: optax.sgd(rate, spec.momentum or None, spec.nesterov),
         "adam": lambda: optax.adam(rate, spec.beta1, spec.beta2, spec.epsilon),
@@ -72,11 +88,9 @@ def _optax(
         raise Refusal(
             "unsupported", f"JAX has no native {spec.name} here; available: {', '.join(rules)}. {WRITTEN_OUT}"
         )
-    transform = rules[spec.name]()
-    before = [optax.clip_by_global_norm(spec.clip)] if spec.clip else []
     if spec.weight_decay and any(decayed.values()) and spec.name in ("sgd", "adam"):
-        before.append(optax.add_decayed_weights(spec.weight_decay, decayed))
-    return optax.chain(*before, transform) if before else transform
+        return [optax.add_decayed_weights(spec.weight_decay, decayed), rules[spec.name]()]
+    return [rules[spec.name]()]
 
 
 class Reference:
@@ -117,20 +131,25 @@ class Reference:
             norm = jnp.sqrt(sum(jnp.vdot(g, g) for g in gradients.values()))
             gradients = {name: g * jnp.minimum(1, self._spec.clip / norm) for name, g in gradients.items()}
         for name, p in tensors.items():
-            decay = update_scalars.decay_of(self._spec, name)
-            updated[name], moments[name] = self._rule(p, gradients[name], memory[name], decay, scalars)
+            spec = self._spec.of_tensor(name)
+            changing = _times_rate(scalars, self._spec.rate_of(name))
+            updated[name], moments[name] = self._rule(spec, name, p, gradients[name], memory[name], changing)
         return updated, moments
 
-    def _sgd(self, p: jax.Array, g: jax.Array, memory: Any, decay: float, scalars: Tensors) -> tuple[jax.Array, Any]:
+    def _sgd(
+        self, spec: Optimizer, name: str, p: jax.Array, g: jax.Array, memory: Any, scalars: Tensors
+    ) -> tuple[jax.Array, Any]:
         del scalars
-        spec = self._spec
+        decay = spec.decay_of(name)
         g = g + decay * p if decay else g
         inner, outer = update_scalars.rates_of(spec)
         u = spec.momentum * memory[0] + inner * g
         return p - outer * (inner * g + spec.momentum * u if spec.nesterov else u), (u,)
 
-    def _adam(self, p: jax.Array, g: jax.Array, memory: Any, decay: float, scalars: Tensors) -> tuple[jax.Array, Any]:
-        spec = self._spec
+    def _adam(
+        self, spec: Optimizer, name: str, p: jax.Array, g: jax.Array, memory: Any, scalars: Tensors
+    ) -> tuple[jax.Array, Any]:
+        decay = spec.decay_of(name)
         scalar = {name: jnp.asarray(value, p.dtype) for name, value in scalars.items()}
         if decay and spec.name == "adamw":
             p = p * (1 - spec.learning_rate * decay)
@@ -142,15 +161,23 @@ class Reference:
             return p - spec.learning_rate * (m / scalar["first"]) / corrected, (m, v)
         return p - scalar["rate"] * m / (jnp.sqrt(v) + spec.epsilon), (m, v)
 
-    def _lamb(self, p: jax.Array, g: jax.Array, memory: Any, decay: float, scalars: Tensors) -> tuple[jax.Array, Any]:
+    def _lamb(
+        self, spec: Optimizer, name: str, p: jax.Array, g: jax.Array, memory: Any, scalars: Tensors
+    ) -> tuple[jax.Array, Any]:
+        decay = spec.decay_of(name)
         scalar = {name: jnp.asarray(value, p.dtype) for name, value in scalars.items()}
         m, v = self._moments(g, memory)
-        change = (m / scalar["first"]) / (jnp.sqrt(v / scalar["second"]) + self._spec.epsilon) + decay * p
+        change = (m / scalar["first"]) / (jnp.sqrt(v / scalar["second"]) + spec.epsilon) + decay * p
         norm, change_norm = jnp.linalg.norm(p), jnp.linalg.norm(change)
         nonzero = (norm > 0) & (change_norm > 0)
         ratio = jnp.where(nonzero, norm / jnp.where(nonzero, change_norm, 1), 1)
-        return p - self._spec.learning_rate * ratio * change, (m, v)
+        return p - spec.learning_rate * ratio * change, (m, v)
 
     def _moments(self, g: jax.Array, memory: Any) -> tuple[jax.Array, jax.Array]:
         spec, (m, v) = self._spec, memory
         return spec.beta1 * m + (1 - spec.beta1) * g, spec.beta2 * v + (1 - spec.beta2) * g * g
+
+
+def _times_rate(scalars: Tensors, multiple: float) -> Tensors:
+    """Return the scalars of a step for a tensor whose learning rate is multiplied: the step size among them is a rate."""
+    return scalars if multiple == 1 or "rate" not in scalars else {**scalars, "rate": scalars["rate"] * multiple}

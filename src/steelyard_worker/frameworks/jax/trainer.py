@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import jax
 import numpy as np
 
-from steelyard_worker import dropout
+from steelyard_worker import accumulation, dropout
 from steelyard_worker.frameworks.jax import optimizers
 from steelyard_worker.frameworks.jax.layers import RANDOM
 from steelyard_worker.frameworks.jax.predictor import Predictor, to_numpy
@@ -68,9 +68,24 @@ class Trainer(Predictor):
         )
         return outputs, loss, gradients, statistics
 
+    def _added(self, trained: Tensors, fixed: Tensors, batch: Tensors) -> tuple[Any, jax.Array, Tensors, Tensors]:
+        """Return no outputs, the mean loss, the mean gradients and the last statistics of parts that follow each other."""
+        parts = accumulation.parts_for(self._choices.parts, len(next(iter(batch.values()))))
+        shares = {name: each.reshape(parts, -1, *each.shape[1:]) for name, each in batch.items()}
+
+        def add(carried: Any, part: Tensors) -> tuple[Any, jax.Array]:
+            total, known = carried
+            _, loss, gradients, statistics = self._differentiated(trained, known, part)
+            return (jax.tree.map(jax.numpy.add, total, gradients), {**known, **statistics}), loss
+
+        none = jax.tree.map(jax.numpy.zeros_like, trained)
+        (total, known), losses = jax.lax.scan(add, (none, fixed), shares)
+        return None, losses.mean(), jax.tree.map(lambda each: each / parts, total), known
+
     def _update(self, state: Any, batch: Tensors, scalars: Tensors) -> tuple[Any, jax.Array]:
         trained, fixed, memory = state
-        _, loss, gradients, statistics = self._differentiated(trained, fixed, batch)
+        differentiate = self._differentiated if self._choices.parts == 1 else self._added
+        _, loss, gradients, statistics = differentiate(trained, fixed, batch)
         trained, memory = self._rule.update(trained, gradients, memory, scalars)
         return (trained, {**fixed, **statistics}, memory), loss
 

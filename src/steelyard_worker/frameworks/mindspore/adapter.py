@@ -8,7 +8,7 @@ import mindspore
 import mindspore.dataset
 import numpy as np
 
-from steelyard_worker import dropout
+from steelyard_worker import accumulation, dropout
 from steelyard_worker.batches import Steps
 from steelyard_worker.frameworks.mindspore import arithmetic, distributed, layers, onednn, recurrent, runtime
 from steelyard_worker.frameworks.mindspore.predictor import Predictor
@@ -55,6 +55,7 @@ class Adapter:
         own = {
             "recomputation": again,
             "lstm": lstm,
+            **accumulation.applied(self._settings),
             "embedding": "dense",
             "dropout": layers.observed_dropout(self._settings.knobs["dropout"]),
         }
@@ -92,6 +93,14 @@ class Adapter:
     def export(self, predictor: Predictor, batch: Tensors, path: Path) -> Signature:
         """Write the network of a predictor, at the shapes of a batch, as an ONNX file."""
         return predictor.export(batch, path)
+
+    def checkpoint(
+        self, implementation: ModuleType, sizes: dict[str, Any], network: Network, path: Path
+    ) -> dict[str, Array]:
+        """Return the tensors of a checkpoint, canonical."""
+        from steelyard_worker.frameworks.mindspore import checkpoint
+
+        return checkpoint.read(implementation, sizes, network, path)
 
     def pipeline(self, trainer: Predictor, source: Source, workers: int) -> Iterator[Tensors]:
         """Yield batches from `GeneratorDataset`; workers are processes, 0 means its one thread in this process."""

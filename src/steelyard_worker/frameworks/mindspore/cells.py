@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 import mindspore
 from mindspore import Parameter, Tensor, nn, ops
 
+from steelyard_worker import accumulation
+
 if TYPE_CHECKING:
     Tensors = tuple[Tensor, ...]
 
@@ -34,13 +36,42 @@ class LossAndOutputs(Loss):
         return self.loss(*outputs, *batch[self.inputs :]), outputs
 
 
-class Step(nn.Cell):
-    """One optimizer step with MindSpore's own update rule -> loss."""
+class Added(nn.Cell):
+    """Inputs and targets -> (mean loss, mean gradients) of equal parts of the batch, which follow each other."""
 
-    def __init__(self, loss: Loss, rule: nn.Cell, parameters: tuple[Parameter, ...], clip: float) -> None:
+    def __init__(self, differentiate: Any, parts: int) -> None:
+        super().__init__()
+        self.differentiate, self.parts = differentiate, parts
+
+    def construct(self, *batch: Tensor) -> tuple[Tensor, Tensors]:
+        parts = _parts_for(self.parts, batch[0].shape[0])
+        size = batch[0].shape[0] // parts
+        loss, gradients = self.differentiate(*[each[:size] for each in batch])
+        for part in range(1, parts):
+            # Without this, a graph may compute several forward passes before it frees what the first one keeps.
+            own = [ops.depend(each[part * size : (part + 1) * size], gradients) for each in batch]
+            more, others = self.differentiate(*own)
+            loss = loss + more
+            gradients = tuple([gradients[i] + others[i] for i in range(len(others))])
+        return loss / parts, tuple([each / parts for each in gradients])
+
+
+@ops.constexpr
+def _parts_for(wanted: int, samples: int) -> int:
+    """Compute the number while a graph is compiled."""
+    return accumulation.parts_for(wanted, samples)
+
+
+class Step(nn.Cell):
+    """One optimizer step with MindSpore's own update rule -> loss. `parts`: of the batch, whose gradients are added."""
+
+    def __init__(
+        self, loss: Loss, rule: nn.Cell, parameters: tuple[Parameter, ...], clip: float, parts: int = 1
+    ) -> None:
         super().__init__()
         self.rule, self.clip = rule, clip
-        self.differentiate = mindspore.value_and_grad(loss, None, parameters)
+        differentiate = mindspore.value_and_grad(loss, None, parameters)
+        self.differentiate = differentiate if parts == 1 else Added(differentiate, parts)
 
     def construct(self, *batch: Tensor) -> Tensor:
         loss, gradients = self.differentiate(*batch)

@@ -31,7 +31,7 @@ def update_rule(
         return Reference(spec, named), tuple(named)
     if spec.name == "adamw":
         return AdamW(spec, named, rates), tuple(named)
-    return _native(spec, named, spec.learning_rate if rates is None else Rates(rates))
+    return _native(spec, named, rates)
 
 
 # Attributes in which rules keep what they have seen, and their first value. Others, such as the learning rate, are constants.
@@ -80,19 +80,13 @@ class Rates(LearningRateSchedule):
         return ops.gather(self.rates, ops.minimum(step, self.last), 0)
 
 
-def _native(spec: Optimizer, named: dict[str, Parameter], rate: float | Rates) -> tuple[nn.Cell, tuple[str, ...]]:
-    others = [name for name in named if name not in spec.decay]
-    decayed = [name for name in named if name in spec.decay]
-    parameters: list[Any] = [named[name] for name in others]
-    if decayed and spec.weight_decay:
+def _native(spec: Optimizer, named: dict[str, Parameter], rates: Array | None) -> tuple[nn.Cell, tuple[str, ...]]:
+    rate = _rate(spec.learning_rate, rates)
+    parts = update_scalars.parts(spec, named)
+    parameters: list[Any] = list(named.values())
+    if len(parts) > 1 or any(part.rule.weight_decay for part in parts):
         # Without groups, names that contain "beta" or "gamma" are exempt from weight decay (P-43).
-        parameters = [
-            {"params": [named[name] for name in names], "weight_decay": decay}
-            for names, decay in ((others, 0.0), (decayed, spec.weight_decay))
-            if names
-        ]
-    else:
-        parameters += [named[name] for name in decayed]
+        parameters = [_group(part, named, rates) for part in parts]
     rules: dict[str, Callable[..., nn.Cell]] = {
         "sgd": lambda p: _descent(spec, p, rate),
         "adam": lambda p: nn.Adam(p, rate, beta1=spec.beta1, beta2=spec.beta2, eps=spec.epsilon),
@@ -100,7 +94,17 @@ def _native(spec: Optimizer, named: dict[str, Parameter], rate: float | Rates) -
     if spec.name not in rules:
         available = ", ".join([*rules, "adamw"])
         raise Refusal("unsupported", f"MindSpore has no native {spec.name} here; available: {available}. {WRITTEN_OUT}")
-    return rules[spec.name](parameters), (*others, *decayed)
+    return rules[spec.name](parameters), tuple(name for part in parts for name in part.names)
+
+
+def _group(part: update_scalars.Part, named: dict[str, Parameter], rates: Array | None) -> dict[str, Any]:
+    found = {"params": [named[name] for name in part.names], "weight_decay": part.rule.weight_decay}
+    own = {"lr": _rate(part.rule.learning_rate, update_scalars.rates_times(rates, part.rate))}
+    return found | (own if part.rate != 1 else {})
+
+
+def _rate(constant: float, rates: Array | None) -> float | Rates:
+    return constant if rates is None else Rates(np.asarray(rates, np.float32))
 
 
 def _descent(spec: Optimizer, parameters: list[Any], rate: float | Rates) -> nn.Cell:
@@ -127,10 +131,9 @@ class AdamW(nn.Cell):
         self.constant = rates is None
         constants = spec if self.constant else update_scalars.per_unit(spec)
         self.rate, self.epsilon = update_scalars.adam_constants(constants)
-        self.factors = tuple(
-            1 - spec.learning_rate * spec.weight_decay if name in spec.decay else 1.0 for name in named
-        )
-        self.decays = tuple(update_scalars.decay_of(spec, name) for name in named)
+        self.decays = tuple(spec.decay_of(name) for name in named)
+        self.multiples = tuple(spec.rate_of(name) for name in named)
+        self.factors = tuple(1 - spec.of_tensor(name).learning_rate * spec.decay_of(name) for name in named)
         self.schedule = None if rates is None else Rates(rates)
         self.step = Parameter(Tensor(np.zeros(1, np.int32)), name="step", requires_grad=False)
         self.tensors = ParameterTuple(tuple(named.values()))
@@ -150,14 +153,15 @@ class AdamW(nn.Cell):
         for i in range(len(self.tensors)):
             p = self.tensors[i]
             if self.decays[i] > 0:
-                ops.assign(p, p * (self.factors[i] if self.constant else 1 - now * self.decays[i]))
+                decay = self.multiples[i] * self.decays[i]
+                ops.assign(p, p * (self.factors[i] if self.constant else 1 - now * decay))
             self.update(
                 p,
                 self.first[i],
                 self.second[i],
                 0.0,
                 0.0,
-                rate,
+                rate if self.multiples[i] == 1.0 else (rate * self.multiples[i]).astype("float32"),
                 self.first_beta,
                 self.second_beta,
                 self.epsilon,
@@ -181,10 +185,12 @@ class Reference(nn.Cell):
     def __init__(self, spec: Optimizer, named: dict[str, Parameter]) -> None:
         super().__init__()
         self.rule, self.canonical, self.nesterov = spec.name, spec.form == "canonical", spec.nesterov
-        self.rate, self.momentum, self.epsilon = spec.learning_rate, spec.momentum, spec.epsilon
+        self.momentum, self.epsilon = spec.momentum, spec.epsilon
+        self.rates = tuple(spec.of_tensor(name).learning_rate for name in named)
+        self.multiples = tuple(spec.rate_of(name) for name in named)
         self.beta1, self.beta2 = spec.beta1, spec.beta2
         self.keep1, self.keep2 = 1 - spec.beta1, 1 - spec.beta2
-        self.decays = tuple(update_scalars.decay_of(spec, name) for name in named)
+        self.decays = tuple(spec.decay_of(name) for name in named)
         self.tensors = ParameterTuple(tuple(named.values()))
         self.first = self.tensors.clone(prefix="first", init="zeros")
         self.second = self.tensors.clone(prefix="second", init="zeros")
@@ -193,40 +199,40 @@ class Reference(nn.Cell):
         """Apply one update; `one` and `two` are what `scalars` returns."""
         for i in range(len(self.tensors)):
             if self.rule == "sgd":
-                self._sgd(self.tensors[i], self.first[i], gradients[i], self.decays[i])
+                self._sgd(i, gradients[i])
             elif self.rule == "lamb":
-                self._lamb(self.tensors[i], self.first[i], self.second[i], gradients[i], self.decays[i], one, two)
+                self._lamb(i, gradients[i], one, two)
             else:
-                self._adam(self.tensors[i], self.first[i], self.second[i], gradients[i], self.decays[i], one, two)
+                self._adam(i, gradients[i], one, two)
         return True
 
-    def _sgd(self, p: Parameter, u: Parameter, gradient: Tensor, decay: float) -> None:
+    def _sgd(self, i: int, gradient: Tensor) -> None:
+        p, u, decay = self.tensors[i], self.first[i], self.decays[i]
         g = gradient + decay * p if decay else gradient
         velocity = self.momentum * u + g
         ops.assign(u, velocity)
-        ops.assign(p, p - self.rate * (g + self.momentum * velocity if self.nesterov else velocity))
+        ops.assign(p, p - self.rates[i] * (g + self.momentum * velocity if self.nesterov else velocity))
 
-    def _adam(
-        self, p: Parameter, m: Parameter, v: Parameter, gradient: Tensor, decay: float, one: Tensor, two: Tensor
-    ) -> None:
-        old = p * (1 - self.rate * decay) if decay and self.rule == "adamw" else p
+    def _adam(self, i: int, gradient: Tensor, one: Tensor, two: Tensor) -> None:
+        p, m, v, decay, rate = self.tensors[i], self.first[i], self.second[i], self.decays[i], self.rates[i]
+        old = p * (1 - rate * decay) if decay and self.rule == "adamw" else p
         g = gradient + decay * p if decay and self.rule != "adamw" else gradient
         mean, square = self._moments(m, v, g)
         if self.canonical:
-            ops.assign(p, old - self.rate * (mean / one) / (ops.sqrt(square / two) + self.epsilon))
+            ops.assign(p, old - rate * (mean / one) / (ops.sqrt(square / two) + self.epsilon))
         else:
-            ops.assign(p, old - one * mean / (ops.sqrt(square) + self.epsilon))
+            size = one if self.multiples[i] == 1.0 else one * self.multiples[i]
+            ops.assign(p, old - size * mean / (ops.sqrt(square) + self.epsilon))
 
-    def _lamb(
-        self, p: Parameter, m: Parameter, v: Parameter, g: Tensor, decay: float, one: Tensor, two: Tensor
-    ) -> None:
+    def _lamb(self, i: int, g: Tensor, one: Tensor, two: Tensor) -> None:
+        p, m, v, decay = self.tensors[i], self.first[i], self.second[i], self.decays[i]
         mean, square = self._moments(m, v, g)
         change = (mean / one) / (ops.sqrt(square / two) + self.epsilon) + decay * p
         norm, change_norm = ops.sqrt(ops.sum(p * p)), ops.sqrt(ops.sum(change * change))
         nonzero = ops.logical_and(norm > 0, change_norm > 0)
         ratio = norm / ops.where(nonzero, change_norm, ops.ones_like(change_norm))
         ratio = ops.where(nonzero, ratio, ops.ones_like(norm))
-        ops.assign(p, p - self.rate * ratio * change)
+        ops.assign(p, p - self.rates[i] * ratio * change)
 
     def _moments(self, m: Parameter, v: Parameter, g: Tensor) -> tuple[Tensor, Tensor]:
         mean = self.beta1 * m + self.keep1 * g

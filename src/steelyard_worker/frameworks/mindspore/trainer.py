@@ -8,7 +8,7 @@ import mindspore
 import numpy as np
 from mindspore import Tensor
 
-from steelyard_worker import dropout
+from steelyard_worker import accumulation, dropout
 from steelyard_worker.frameworks.mindspore import cells, layers, optimizers
 from steelyard_worker.frameworks.mindspore.predictor import Predictor, to_numpy
 
@@ -51,7 +51,9 @@ class Trainer(Predictor):
         parameters = tuple(trained[name] for name in self._order)
         parts = self._cell, implementation.loss(), len(implementation.INPUTS)
         step = self.reference_step_cell if optimizer.implementation == "reference" else self.step_cell
-        self._train = step(cells.Loss(*parts), self._rule, parameters, optimizer.clip).set_train()
+        share = accumulation.parts_of(settings)
+        more = () if share == 1 else (share,)
+        self._train = step(cells.Loss(*parts), self._rule, parameters, optimizer.clip, *more).set_train()
         self._differentiate = self.gradients_cell(cells.LossAndOutputs(*parts), parameters).set_train()
         self._cell.set_train()
         self._last_loss: Tensor | None = None

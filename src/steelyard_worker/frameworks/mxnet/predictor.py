@@ -8,7 +8,7 @@ import mxnet as mx
 import numpy as np
 from mxnet import gluon, nd
 
-from steelyard_worker import dropout, probes
+from steelyard_worker import accumulation, dropout, probes
 from steelyard_worker.case import OWN
 from steelyard_worker.frameworks import named_tensors
 from steelyard_worker.frameworks.mxnet import layers, recurrent
@@ -117,9 +117,14 @@ class Predictor:
         # Before loading, because MXNet allocates the gradient of a parameter with its data.
         for name in self._named.keys() - trained:
             self._named[name].grad_req = "null"
+        if accumulation.parts_of(settings) > 1:
+            for name in trained:
+                self._named[name].grad_req = "add"
         self._load(network, weights)
         block, self._changing = self._block(implementation, settings), sizes.get("lengths") == OWN
-        block.by_shape = self._changing and settings.knobs["shapes"] == "static"
+        # Parts of a batch have another shape than the whole one, whose outputs are computed as well.
+        several = self._changing or accumulation.parts_of(settings) > 1
+        block.by_shape = several and settings.knobs["shapes"] == "static"
         if self._changing and not block.by_shape:
             _refuse_unrolled(self._network)
         self.forward = hybridized(block, settings)

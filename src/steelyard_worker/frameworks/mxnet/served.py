@@ -36,21 +36,22 @@ class Rates(mx.lr_scheduler.LRScheduler):
 
 
 class DecayedAdam(mx.optimizer.Adam):
-    """AdamW: multiplies the tensors with these keys by a factor, then runs Adam's operator.
+    """AdamW: multiplies tensors by factors, then runs Adam's operator.
 
-    `rate`: the learning rate without Adam's factors, or the rates of the steps.
+    `decays`: the decay of a step by the key of a tensor, at a learning rate of 1. `rate`: the learning rate without Adam's
+    factors, or the rates of the steps.
     """
 
-    def __init__(self, keys: frozenset[int], decay: float, rate: float | Rates, **adam: Any) -> None:
+    def __init__(self, decays: dict[int, float], rate: float | Rates, **adam: Any) -> None:
         super().__init__(**adam)
-        self.decayed_keys, self.decay, self.plain_rate = keys, decay, rate
+        self.decays, self.plain_rate = decays, rate
 
     def update(self, index: int, weight: NDArray, grad: NDArray, state: Any) -> None:
         """Decay, then update."""
-        if index in self.decayed_keys:
+        if decay := self.decays.get(index, 0.0):
             step = self._index_update_count.get(index, 0) + 1
             rate = self.plain_rate(step) if isinstance(self.plain_rate, Rates) else self.plain_rate
-            weight *= 1 - rate * self.decay
+            weight *= 1 - rate * decay
         super().update(index, weight, grad, state)
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from steelyard_worker import dropout
+from steelyard_worker import accumulation, dropout
 from steelyard_worker.protocol import Refusal
 
 if TYPE_CHECKING:
@@ -65,6 +65,7 @@ def read_back(settings: Settings) -> dict[str, Any]:
         "recomputation": "none",  # MXNet has no other way
         # The executors of a pipeline are made for this number.
         "micro_batches": settings.knobs["micro_batches"],
+        **accumulation.applied(settings),
     }
 
 

@@ -128,8 +128,10 @@ def _updated_by_servers(
     keys = store.keys(len(named))
     made = rule_of_store(spec, named, rates, lazy, keys.first)
     made.rescale_grad = share
-    # MXNet does not send `Parameter.wd_mult`, so servers decayed every tensor.
-    made.wd_mult = {keys.first + key: parameter.wd_mult for key, parameter in enumerate(named.values())}
+    # MXNet does not send `Parameter.wd_mult` and `Parameter.lr_mult`, so servers decayed every tensor, all at one rate.
+    numbered = dict(enumerate(named.values(), keys.first))
+    made.wd_mult = {key: parameter.wd_mult for key, parameter in numbered.items()}
+    made.lr_mult = {key: parameter.lr_mult for key, parameter in numbered.items()}
     made = served_as(made) if served_as else served.Updates(made, range(keys.first, keys.first + len(named)))
     return gluon.Trainer(list(named.values()), made, kvstore=keys, update_on_kvstore=True)
 
@@ -159,6 +161,6 @@ def rule_of_store(
     made = optimizers.native(spec, named, rates, lazy)
     if spec.name != "adamw":
         return made
-    keys = frozenset(first + key for key, name in enumerate(named) if name in spec.decay)
+    decays = {first + key: spec.rate_of(name) * spec.decay_of(name) for key, name in enumerate(named)}
     rate = spec.learning_rate if rates is None else served.Rates(rates, 1.0)
-    return served.DecayedAdam(keys, spec.weight_decay, rate, **optimizers.adam_constants(spec, rates, lazy))
+    return served.DecayedAdam(decays, rate, **optimizers.adam_constants(spec, rates, lazy))

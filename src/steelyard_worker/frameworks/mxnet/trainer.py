@@ -9,7 +9,7 @@ import mxnet as mx
 import numpy as np
 from mxnet import autograd, nd
 
-from steelyard_worker import dropout, probes
+from steelyard_worker import accumulation, dropout, probes
 from steelyard_worker.frameworks.mxnet import layers, optimizers
 from steelyard_worker.frameworks.mxnet.predictor import Forward, Predictor, keep, shapes_of
 from steelyard_worker.frameworks.mxnet.running_statistics import RunningStatistics
@@ -54,10 +54,11 @@ class Trainer(Predictor):
         rates: Array | None = None,
     ) -> None:
         trained = [p.name for p in network.parameters if p.trainable]
+        self._parts = accumulation.parts_of(settings)
         super().__init__(settings, implementation, sizes, network, weights, frozenset(trained))
         self._inputs, self._columns = len(implementation.INPUTS), (*implementation.INPUTS, *implementation.TARGETS)
         self._trained = {name: self._named[name] for name in trained}
-        shapes = {i.name: (sizes["batch"], *i.shape) for i in network.inputs}
+        shapes = {i.name: (sizes["batch"] // self._parts, *i.shape) for i in network.inputs}
         full = tuple(shapes[name] for name in implementation.INPUTS)
         self._statistics = self._running_statistics(
             self._named, partial(self._batch_norms, implementation.INPUTS), full
@@ -83,13 +84,35 @@ class Trainer(Predictor):
 
     def step(self, batch: tuple[NDArray, ...]) -> NDArray:
         """Queue forward, backward and update; batch-norm statistics change in backward (P-04)."""
-        self._statistics.advance(shapes_of(batch[: self._inputs]) if self._changing else None)
-        with autograd.record():
-            loss = self.forward(*batch)[0]
-        loss.backward()
+        loss = self._differentiate(batch) if self._parts == 1 else self._add_gradients(batch)
         self.rule.step(1)  # divide by 1: the loss is already a mean (P-45)
         self.latest = loss
         return loss
+
+    def _differentiate(self, batch: tuple[NDArray, ...], share: float = 1.0) -> NDArray:
+        """Queue forward and backward; gradients are a share of the loss's. Returns the loss."""
+        self._statistics.advance(shapes_of(batch[: self._inputs]) if self._changing else None)
+        with autograd.record():
+            loss = self.forward(*batch)[0]
+        loss.backward(None if share == 1 else nd.full(loss.shape, share, loss.context, loss.dtype))
+        return loss
+
+    def _add_gradients(self, batch: tuple[NDArray, ...]) -> NDArray:
+        """Queue forward and backward of one part of the batch after the other; returns the mean of their losses."""
+        parts = accumulation.parts_for(self._parts, len(batch[0]))
+        size = len(batch[0]) // parts
+        self._begin_gradients()
+        total = nd.zeros((1,), self._context, self._dtype)
+        for start in range(0, parts * size, size):
+            part = tuple(column[start : start + size] for column in batch)
+            total += self._differentiate(part, 1 / parts).reshape(1) / parts
+        return total
+
+    def _begin_gradients(self) -> None:
+        """Set gradients that backward passes add to back to zero."""
+        if self._parts > 1:
+            for parameter in self._trained.values():
+                parameter.zero_grad()
 
     def restart(self, weights: Mapping[str, Array]) -> None:
         """Copy weights into the parameters' own arrays, which graphs have, and make the rule again: it is part of no graph.
@@ -115,6 +138,7 @@ class Trainer(Predictor):
 
     def gradients(self, batch: tuple[NDArray, ...]) -> tuple[dict[str, Array], float, dict[str, Array]]:
         """Forward in training mode and backward."""
+        self._begin_gradients()
         with autograd.record():
             loss, *outputs = self.forward(*batch)
         loss.backward()

@@ -89,6 +89,14 @@ class Adapter:
         """Write the network of a predictor, at the shapes of a batch, as an ONNX file."""
         return predictor.export(batch, path)
 
+    def checkpoint(
+        self, implementation: ModuleType, sizes: dict[str, Any], network: Network, path: Path
+    ) -> dict[str, Array]:
+        """Return the tensors of a state dict, canonical."""
+        from steelyard_worker.frameworks.pytorch import checkpoint
+
+        return checkpoint.read(implementation, sizes, network, path)
+
     def pipeline(self, trainer: Predictor, source: Source, workers: int) -> Iterator[Any]:
         """Yield batches from `torch.utils.data.DataLoader`; its worker processes decode them when there are any.
 

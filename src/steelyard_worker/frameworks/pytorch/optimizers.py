@@ -143,11 +143,14 @@ def _of_rows(spec: Optimizer, rows: list[Tensor]) -> torch.optim.Optimizer:
 
 
 def _native(spec: Optimizer, named: dict[str, Tensor]) -> torch.optim.Optimizer:
-    decayed = [tensor for name, tensor in named.items() if name in spec.decay]
-    others = [tensor for name, tensor in named.items() if name not in spec.decay]
-    groups: list[dict[str, Any]] = [{"params": others, "weight_decay": 0.0}]
-    if decayed:
-        groups.append({"params": decayed, "weight_decay": spec.weight_decay})
+    groups: list[dict[str, Any]] = [
+        {
+            "params": [named[name] for name in part.names],
+            "lr": part.rule.learning_rate,
+            "weight_decay": part.rule.weight_decay,
+        }
+        for part in update_scalars.parts(spec, named)
+    ] or [{"params": []}]
     divided = any(
         hasattr(tensor, "placements") for tensor in named.values()
     )  # among ranks, for which fused SGD is missing
@@ -187,7 +190,7 @@ class Reference:
             self._clip([tensor.grad for tensor in self._named.values()])
         rule = {"sgd": self._sgd, "lamb": self._lamb}.get(self._spec.name, self._adam)
         for name, tensor in self._named.items():
-            rule(name, tensor, update_scalars.decay_of(self._spec, name))
+            rule(self._spec.of_tensor(name), name, tensor)
 
     def forget(self) -> None:
         """Begin again with moments of zero."""
@@ -200,15 +203,15 @@ class Reference:
         for g in gradients if norm > self._spec.clip else ():
             g.mul_(self._spec.clip / norm)
 
-    def _sgd(self, name: str, p: Tensor, decay: float) -> None:
-        spec, u = self._spec, self._first[name]
+    def _sgd(self, spec: Optimizer, name: str, p: Tensor) -> None:
+        u, decay = self._first[name], spec.decay_of(name)
         g = p.grad + decay * p if decay else p.grad
         inner, outer = update_scalars.rates_of(spec)
         u.mul_(spec.momentum).add_(inner * g)
         p.sub_(outer * (inner * g + spec.momentum * u if spec.nesterov else u))
 
-    def _adam(self, name: str, p: Tensor, decay: float) -> None:
-        spec, m, v, g = self._spec, self._first[name], self._second[name], p.grad
+    def _adam(self, spec: Optimizer, name: str, p: Tensor) -> None:
+        m, v, g, decay = self._first[name], self._second[name], p.grad, spec.decay_of(name)
         if decay and spec.name == "adamw":
             p.mul_(1 - spec.learning_rate * decay)
         elif decay:
@@ -220,8 +223,8 @@ class Reference:
         else:
             p.sub_(rate * m / (v.sqrt() + spec.epsilon))
 
-    def _lamb(self, name: str, p: Tensor, decay: float) -> None:
-        spec, m, v = self._spec, self._first[name], self._second[name]
+    def _lamb(self, spec: Optimizer, name: str, p: Tensor) -> None:
+        m, v, decay = self._first[name], self._second[name], spec.decay_of(name)
         self._update_moments(m, v, p.grad)
         first, second = spec.corrections(self._t)
         change = (m / first) / ((v / second).sqrt() + spec.epsilon) + decay * p

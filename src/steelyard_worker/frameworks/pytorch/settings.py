@@ -10,7 +10,7 @@ import torch
 from torch import nn
 from torch.overrides import TorchFunctionMode
 
-from steelyard_worker import dropout
+from steelyard_worker import accumulation, dropout
 from steelyard_worker.frameworks.pytorch import layers, recomputation, recurrent
 from steelyard_worker.protocol import Refusal
 
@@ -113,6 +113,7 @@ def read_back(settings: Settings) -> dict[str, Any]:
         "recomputation": recomputation.observed(settings),
         # A schedule of pipelines gets the number when it is made, and has no other.
         "micro_batches": settings.knobs["micro_batches"],
+        **accumulation.applied(settings),
         "onednn": _onednn(),
         "subnormals": _subnormals(),
         "cudnn_search": torch.backends.cudnn.benchmark,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from steelyard_worker import dropout
+from steelyard_worker import accumulation, dropout
 from steelyard_worker.frameworks.pytorch import layers, optimizers, recomputation
 from steelyard_worker.frameworks.pytorch import settings as process
 from steelyard_worker.frameworks.pytorch.predictor import COUNTER, Predictor, fill, to_numpy
@@ -51,6 +51,7 @@ class Trainer(Predictor):
         self._forward = process.wrapped(self._forward_and_loss, settings)
         self._reuses_memory = bool(settings.knobs["cuda_graphs"])
         self._drops = settings.knobs["dropout"] == dropout.ON
+        self._parts = accumulation.parts_of(settings)
 
     def _spread(self, settings: Settings, sizes: dict[str, Any], network: Network) -> None:
         """Spread the module over ranks, before its update rule is made; a single process has nothing to do."""
@@ -62,12 +63,24 @@ class Trainer(Predictor):
     def step(self, batch: Tensors) -> torch.Tensor:
         """Forward, backward, update; the loss stays on the device."""
         self._rule.zero_grad(set_to_none=True)
-        _, loss = self._forward(batch)
-        loss.backward()
+        loss = self._differentiate(batch) if self._parts == 1 else self._add_gradients(batch)
         self._finish_exchange()
         self._rule.step()
+        return loss
+
+    def _differentiate(self, batch: Tensors, share: float = 1.0) -> torch.Tensor:
+        """Forward and backward, which adds a share of the gradients to those that are there; returns the loss."""
+        _, loss = self._forward(batch)
+        loss.backward(None if share == 1 else torch.full_like(loss, share))
         # The next run of a CUDA graph writes its loss into the same memory.
         return loss.detach().clone() if self._reuses_memory else loss.detach()
+
+    def _add_gradients(self, batch: Tensors) -> torch.Tensor:
+        """Forward and backward of one part of the batch after the other; returns the mean of their losses."""
+        samples = len(next(iter(batch.values())))
+        parts = accumulation.parts_for(self._parts, samples)
+        own = ({name: tensor.chunk(parts)[part] for name, tensor in batch.items()} for part in range(parts))
+        return torch.stack([self._differentiate(each, 1 / parts) for each in own]).mean()
 
     @torch.no_grad()
     def restart(self, weights: Mapping[str, Array]) -> None:

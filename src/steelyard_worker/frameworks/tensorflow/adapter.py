@@ -13,7 +13,7 @@ from weakref import WeakSet
 
 import numpy as np
 
-from steelyard_worker import dropout
+from steelyard_worker import accumulation, dropout
 from steelyard_worker.protocol import Refusal
 from steelyard_worker.ranks import Ranks
 
@@ -110,6 +110,7 @@ class Adapter:
             "dropout": traced.dropout(self._variables()),
             # The graph of a pipeline is traced with this number.
             "micro_batches": knobs["micro_batches"],
+            **accumulation.applied(self._settings),
             "recomputation": traced.recomputation(self._variables()),
             "passes": passes.observed(is_spread=self._strategy is not None),
             "lstm": traced.lstm(self._variables()),
@@ -196,7 +197,8 @@ class Adapter:
             outer, compiled = partial(self._wrap, xla=False), self._settings.mode == "xla"
             found: Learner = self._strategy.trainer(outer, compiled, *built, self._kernel, rates, knobs["loss"])
             return found
-        return Trainer(*built, self._kernel, rates, knobs["embedding"], knobs["loss"])
+        parts = accumulation.parts_of(self._settings)
+        return Trainer(*built, self._kernel, rates, knobs["embedding"], knobs["loss"], parts)
 
     @property
     def _kernel(self) -> str:
@@ -238,6 +240,14 @@ class Adapter:
             dropout=knobs["dropout"] == dropout.ON,
             recomputation=knobs["recomputation"] == "blocks",
         )
+
+    def checkpoint(
+        self, implementation: ModuleType, sizes: dict[str, Any], network: Network, path: Path
+    ) -> dict[str, Array]:
+        """Return the tensors of a checkpoint, canonical."""
+        from steelyard_worker.frameworks.tensorflow import checkpoint
+
+        return checkpoint.read(self._variables(), implementation, sizes, network, path)
 
     def pipeline(self, trainer: Predictor, source: Source, workers: int) -> Iterable[Any]:
         """Yield batches from `tf.data`, which decodes `workers` batches at a time (0: one) and chooses how many to prefetch."""

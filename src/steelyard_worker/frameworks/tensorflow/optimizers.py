@@ -152,12 +152,12 @@ class Fused:
         self._t.assign_add(1)
         rate = learning_rate if spec.name == "sgd" else self._corrected(learning_rate)
         for (name, variable), gradient in zip(self._named.items(), gradients, strict=True):
-            decay = update_scalars.decay_of(spec, name)
+            decay, multiple = spec.decay_of(name), spec.rate_of(name)
             if decay and spec.name == "adamw":
-                variable.assign(variable * _scalar(1 - learning_rate * decay, variable.dtype))
+                variable.assign(variable * _scalar(1 - learning_rate * multiple * decay, variable.dtype))
             elif decay:
                 gradient = gradient + decay * variable
-            (self._sgd if spec.name == "sgd" else self._adam)(name, variable, gradient, rate)
+            (self._sgd if spec.name == "sgd" else self._adam)(name, variable, gradient, rate * multiple)
 
     def forget(self) -> None:
         """Begin again with moments of zero."""
@@ -194,21 +194,35 @@ class Fused:
 
 
 class OfKeras:
-    """An optimizer of `keras.optimizers`."""
+    """Optimizers of `keras.optimizers`, which have one learning rate: one for all variables, or one for each of their groups."""
 
     def __init__(self, spec: Optimizer, named: Named, rates: Array | None) -> None:
-        self._optimizer, self._variables = keras_optimizer(spec, named, rates), list(named.values())
+        places = {name: place for place, name in enumerate(named)}
+        self._variables, self._optimizers = list(named.values()), []
+        for rule, multiple, names in _parts_of_keras(spec, named):
+            own = {name: named[name] for name in names}
+            made = keras_optimizer(rule, own, update_scalars.rates_times(rates, multiple))
+            self._optimizers.append((made, [places[name] for name in names]))
         # In Keras, weight_decay is decoupled in every optimizer (P-42), so coupled decay is added to the gradient here.
-        self._coupled = [update_scalars.decay_of(spec, name) if spec.name != "adamw" else 0.0 for name in named]
+        self._coupled = [spec.decay_of(name) if spec.name != "adamw" else 0.0 for name in named]
 
     def __call__(self, gradients: list[tf.Tensor]) -> None:
         """Apply one update."""
         full = [g + d * v if d else g for g, d, v in zip(gradients, self._coupled, self._variables, strict=True)]
-        self._optimizer.apply(full, self._variables)
+        for optimizer, places in self._optimizers:
+            optimizer.apply([full[place] for place in places], [self._variables[place] for place in places])
 
     def forget(self) -> None:
         """Begin again with moments of zero."""
-        forget_by_keras(self._optimizer)
+        for optimizer, _ in self._optimizers:
+            forget_by_keras(optimizer)
+
+
+def _parts_of_keras(spec: Optimizer, named: Named) -> list[update_scalars.Part]:
+    """Return what has an optimizer of its own. Variables that do not decay need none, because Keras can exempt them."""
+    if not spec.groups:
+        return [update_scalars.Part(spec, 1.0, tuple(named))]
+    return update_scalars.parts(spec, named)
 
 
 def forget_by_keras(optimizer: Any) -> None:
@@ -280,7 +294,7 @@ class Reference:
         self._t.assign_add(1)
         rule = {"sgd": self._sgd, "lamb": self._lamb}.get(self._spec.name, self._adam)
         for (name, variable), gradient in zip(self._named.items(), gradients, strict=True):
-            rule(name, variable, gradient, update_scalars.decay_of(self._spec, name), rate)
+            rule(name, variable, gradient, self._spec.decay_of(name), rate * self._spec.rate_of(name))
 
     def forget(self) -> None:
         """Begin again with moments of zero."""

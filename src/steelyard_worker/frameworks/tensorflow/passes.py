@@ -51,6 +51,8 @@ USUALLY_OFF = {
     "pin-to-host": "pin_to_host_optimization",
     "scoped-allocator": "scoped_allocator_optimization",
 }
+# Strategies over several processes switch it on by themselves, so that gradients are exchanged together.
+OF_STRATEGIES = "scoped-allocator"
 # They compute in another precision, so they stay off.
 OTHER_PRECISION = ("auto_mixed_precision", "auto_mixed_precision_onednn_bfloat16", "auto_mixed_precision_mkl")
 
@@ -109,8 +111,10 @@ def observed(is_spread: bool = False) -> str:
     """Return the value of the knob that TensorFlow's options amount to, if a small graph shows the same passes.
 
     Nothing is traced where TensorFlow's own choice runs, or where a function would be `is_spread` over devices or processes.
+    There, strategies switch one pass on by themselves, so that it tells nothing.
     """
-    found = next((value for value in values() if on_with(value) == _options()), "unknown")
+    on = _options() - ({OF_STRATEGIES} if is_spread else set())
+    found = next((value for value in values() if on_with(value) == on), "unknown")
     if found in (ALL, "unknown") or is_spread:
         return found
     looked_for = VISIBLE.keys() - ({"remapping"} if tf.config.get_visible_devices("GPU") else set())

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import tensorflow as tf
 
+from steelyard_worker import accumulation
 from steelyard_worker.frameworks.tensorflow import mistakes, optimizers
 from steelyard_worker.frameworks.tensorflow.predictor import Predictor, load
 
@@ -86,17 +87,39 @@ class Trainer(Learner):
         rates: Array | None = None,
         embedding: str = "dense",
         loss: str = mistakes.RIGHT,
+        parts: int = 1,
     ) -> None:
         super().__init__(wrap, variables, implementation, sizes, network, weights, loss)
+        self._parts = parts
         tables = [name for name in self._trained if self._kinds[name] == "embedding" and embedding == "sparse"]
         self._update = optimizers.update_rule(optimizer, self._trained, kernel, rates, tables)
         self._tables, self.train_step = frozenset(tables), wrap(self.whole_step)
 
     def whole_step(self, batch: Tensors) -> tf.Tensor:
         """Forward, backward, update; traced for `train_step`."""
-        _, loss, gradients = self._gradients(batch, self._tables)
+        if self._parts == 1:
+            _, loss, gradients = self._gradients(batch, self._tables)
+        else:
+            loss, gradients = self._added(batch)
         self._update(gradients)
         return loss
+
+    def _added(self, batch: Tensors) -> tuple[tf.Tensor, list[tf.Tensor]]:
+        """Return the mean loss and the mean gradients of parts of the batch, which are computed one after the other."""
+        samples = next(iter(batch.values())).shape[0]  # None: of any number, as batches of a training are
+        parts = self._parts if samples is None else accumulation.parts_for(self._parts, samples)
+        shares = {name: tf.reshape(each, (parts, -1, *each.shape[1:])) for name, each in batch.items()}
+
+        def add(part: tf.Tensor, total: tf.Tensor, *gradients: tf.Tensor) -> tuple[tf.Tensor, ...]:
+            _, loss, found = self._gradients({name: each[part] for name, each in shares.items()})
+            return part + 1, total + loss, *(a + b for a, b in zip(gradients, found, strict=True))
+
+        none = [tf.zeros_like(variable) for variable in self._trained.values()]
+        first = tf.constant(0), tf.zeros((), none[0].dtype), *none
+        _, loss, *total = tf.while_loop(
+            lambda part, *_: part < parts, add, first, parallel_iterations=1, maximum_iterations=parts
+        )
+        return loss / parts, [gradient / parts for gradient in total]
 
     def step(self, batch: Tensors) -> tf.Tensor:
         """Forward, backward, update; the loss stays a tensor."""

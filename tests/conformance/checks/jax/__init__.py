@@ -14,4 +14,5 @@ MODULES = (
     "sharding",
     "dropout",
     "recomputation",
+    "accumulation",
 )

@@ -5,10 +5,12 @@ MODULES = (
     "update_rules",
     "restart",
     "layers",
+    "weight_files",
     "recurrence",
     "execution",
     "settings",
     "dropout",
     "recomputation",
+    "accumulation",
     "ranks",
 )

@@ -4,10 +4,12 @@ MODULES = (
     "update_rules",
     "restart",
     "layers",
+    "weight_files",
     "recurrence",
     "embedding",
     "execution",
     "settings",
     "dropout",
     "recomputation",
+    "accumulation",
 )

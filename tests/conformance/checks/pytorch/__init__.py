@@ -4,6 +4,7 @@ MODULES = (
     "update_rules",
     "restart",
     "layers",
+    "weight_files",
     "recurrence",
     "embedding",
     "settings",
@@ -11,4 +12,5 @@ MODULES = (
     "dropout",
     "strategies",
     "recomputation",
+    "accumulation",
 )

@@ -4,6 +4,7 @@ MODULES = (
     "update_rules",
     "restart",
     "layers",
+    "weight_files",
     "recurrence",
     "embedding",
     "execution",
@@ -13,4 +14,5 @@ MODULES = (
     "mistakes",
     "graph_passes",
     "recomputation",
+    "accumulation",
 )
