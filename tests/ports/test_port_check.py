@@ -127,7 +127,7 @@ def test_an_output_that_is_transposed_is_not_equal(small):
 
 @pytest.mark.parametrize("name", ["first", "second"])
 def test_a_model_that_is_random_in_evaluation_is_named(small, name):
-    small.write(f"{name}.py", side("call('a', x) * (np.random.default_rng().uniform(size=3) > 0.5)"))
+    small.write(f"{name}.py", side("call('a', x) * np.random.default_rng().uniform(0.5, 1, 3)"))
     answer = small.check()
     assert (answer.code, answer.out) == (2, "")
     assert f"Side '{name}' returns other values each time" in answer.err

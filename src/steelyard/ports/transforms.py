@@ -109,7 +109,7 @@ def find(left: Array, right: Array) -> Transform | None:
 
 
 def _flattened(left: tuple[int, ...], right: tuple[int, ...]) -> list[Transform]:
-    """Return the transforms of a dense layer on flattened pictures, whose channels come first on one side and last on the other."""
+    """Return the transforms of a dense layer on flattened pictures, with channels first on one side and last on the other."""
     if len(left) != 2 or len(right) != 2:
         return []
     found = []

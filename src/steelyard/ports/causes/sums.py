@@ -22,8 +22,10 @@ def _sum(place: Place, settings: Settings) -> Array | None:
         return None
     function = FUNCTIONS[settings["activation"]]
     if settings["order"] == "after the sum":
-        return function(first + settings["factor"] * second)
-    return function(first) + settings["factor"] * second
+        found: Array = function(first + settings["factor"] * second)
+    else:
+        found = function(first) + settings["factor"] * second
+    return found
 
 
 def _values(place: Place) -> Mapping[str, Sequence[Any]]:

@@ -1,4 +1,4 @@
-"""Convolutions and pooling: padding on both sides or at the end, flipped kernels, rounded-up sizes, which places a mean counts."""
+"""Convolutions and pooling: where padding is, flipped kernels, sizes that are rounded up, which places a mean counts."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def _convolution(place: Place, settings: Settings) -> Array | None:
     places = x.ndim - 2
     parts = []
     for group in range(groups):
-        part = found[(..., slice(group * inputs, (group + 1) * inputs), *[slice(None)] * places)]
+        part = found.take(range(group * inputs, (group + 1) * inputs), -1 - places)
         own = kernel[group * outputs : (group + 1) * outputs]
         axes = tuple(range(part.ndim - places - 1, part.ndim))
         parts.append(np.tensordot(part, own, (axes, tuple(range(1, own.ndim)))))
@@ -94,9 +94,9 @@ def _each(value: Any, window: Sequence[int]) -> tuple[int, ...]:
 
 
 def _declared(place: Place, name: str, usual: Any) -> list[Any]:
-    """Return what both modules declare of a setting, as hashable values."""
+    """Return what both modules declare of a setting, as hashable values; one that declares nothing has the usual value."""
     found = [each[name] for each in (place.left_settings, place.right_settings) if each.get(name) is not None]
-    return [tuple(each) if isinstance(each, list) else each for each in found] or [usual]
+    return [tuple(each) if isinstance(each, list) else each for each in found] + [usual]
 
 
 def _paddings(place: Place) -> list[Any]:
@@ -177,5 +177,5 @@ def _pooling_values(place: Place) -> Mapping[str, Sequence[Any]]:
     }
 
 
-CONVOLUTION = Family("convolution", _convolution, _convolution_values, _words)
-POOLING = Family("pooling", _pooling, _pooling_values, _words)
+CONVOLUTION = Family("convolution", _convolution, _convolution_values, _words, samples=2)
+POOLING = Family("pooling", _pooling, _pooling_values, _words, samples=2)
