@@ -17,9 +17,9 @@ EXIT_CODES = {EQUAL: 0, DIFFERENT: 1, UNCLEAR: 2}
 TENSOR_WORDS = {
     "gradient": "",
     "statistic": " of what one pass changes",
+    "loader": "",
     "update": " of what the step changes, with the same gradients",
 }
-LOADERS = "the batches of both loaders"
 FOUND_BY = {
     "content": "by content",
     "order": "by content and order",
@@ -130,8 +130,9 @@ def _parted(stage: Stage) -> str:
     if first.where == "loss":
         return f"{name}: given the same outputs, {stage.facts}"
     if first.where in TENSOR_WORDS:
+        what = "arrays" if first.where == "loader" else "tensors"
         return (
-            f"{name}: {len(stage.differences)} of {stage.compared} tensors differ, the first '{first.left}' = '{first.right}' by "
+            f"{name}: {len(stage.differences)} of {stage.compared} {what} differ, the first '{first.left}' = '{first.right}' by "
             f"{_share(first.outputs)}{TENSOR_WORDS[first.where]}"
         )
     where = "in" if first.where == "in" else "before" if first.where == "before" else "at"
@@ -139,7 +140,7 @@ def _parted(stage: Stage) -> str:
 
 
 def _places(stage: Stage, count: int) -> str:
-    return f" ({count} of these tensors)" if len(stage.differences) > 1 else ""
+    return f" ({count} of these)" if len(stage.differences) > 1 else ""
 
 
 def _alike_in_training(record: PortRecord) -> list[str]:
@@ -155,7 +156,7 @@ def _unseen(record: PortRecord) -> list[str]:
         if stage.unseen:
             reasons.setdefault(stage.unseen.rstrip("."), []).append(stage.name)
     said = [f"{', '.join(names)} ({reason})" for reason, names in reasons.items()]
-    return [f"Not looked at: {'; '.join([*said, LOADERS])}."]
+    return [f"Not looked at: {'; '.join(said)}."] if said else []
 
 
 def mapped_sentence(record: PortRecord) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from steelyard.ports import given_inputs, map_file, mapping, side_tensors, training
+from steelyard.ports import given_inputs, loaders, map_file, mapping, side_tensors, training
 from steelyard.ports.alignment import distance, nearest
 from steelyard.ports.passes import forward, load
 from steelyard.ports.side_process import SideProcess
@@ -151,7 +151,11 @@ class _Check:
         agrees = not (found.differences or found.unpaired or found.without_numbers)
         can = answers[0][0]["can"], answers[1][0]["can"]
         trained = Trained(of, self._targets, can, tensors[0], tensors[1], agrees, precision == EXACT)
-        return found, tuple(training.stages(trained))
+        return found, (*training.stages(trained), self._loaders((of.left, of.right), can))
+
+    def _loaders(self, sides: tuple[SideProcess, SideProcess], can: tuple[dict[str, bool], dict[str, bool]]) -> Stage:
+        self._say("Comparing the batches of the loaders")
+        return loaders.stage(sides, can)
 
     def _record(
         self,

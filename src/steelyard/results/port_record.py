@@ -56,7 +56,8 @@ class Difference:
     """A place where the two models part while both compute on the same values.
 
     `where`: "in" the pair of modules, "before" it, or at an "output" of the models; in training also in the "loss", a "gradient",
-    a "statistic" or an "update" of a tensor. `inputs`, `outputs`: relative distances there.
+    a "statistic" or an "update" of a tensor, or an array of a
+    "loader". `inputs`, `outputs`: relative distances there.
     `cause`: a sentence; empty if no hypothesis reproduces both sides. `tried`: families of hypotheses that were tried.
     `part`: how much of the distance at the outputs goes with it, from 0 to 1; None where there is none at the outputs.
     """

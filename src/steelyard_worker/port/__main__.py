@@ -112,6 +112,10 @@ class Side:
         """Update the weights with given gradients."""
         return self._learning.updates(Path(folder), steps)
 
+    def batches(self, folder: str, count: int) -> dict[str, Any]:
+        """Save the first batches of the side's own loader."""
+        return {"batches": self._learning.batches(Path(folder), count)}
+
     def values(self, folder: str, names: list[str]) -> dict[str, Any]:
         """Save the present values of some tensors."""
         return {"files": self._learning.values(Path(folder), names)}

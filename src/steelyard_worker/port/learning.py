@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from steelyard_worker.port.objects.base import Learner, Model
     from steelyard_worker.port.side_file import SideFile
 
-LOSS, OPTIMIZER, INPUTS, OUTPUTS = "loss", "optimizer", "inputs", "outputs"
+LOSS, OPTIMIZER, INPUTS, OUTPUTS, BATCHES = "loss", "optimizer", "inputs", "outputs", "batches"
 
 
 class Learning:
@@ -30,6 +31,7 @@ class Learning:
         return {
             LOSS: self._file.has(LOSS),
             OPTIMIZER: self._file.has(OPTIMIZER),
+            BATCHES: self._file.has(BATCHES),
             "gradients": callable(getattr(self._model, "gradients", None)),
             "updates": callable(getattr(self._model, "updater", None)),
             "training": bool(getattr(self._model, "without_randomness", False)),
@@ -95,6 +97,23 @@ class Learning:
         wanted = set(names)
         return self._saved(folder, {name: tensor for name, tensor, _ in self._model.tensors() if name in wanted})
 
+    def batches(self, folder: Path, count: int) -> list[dict[str, str]]:
+        """Save the first batches of the side's own loader; returns name of an array -> file, of each batch."""
+        found = []
+        for number, batch in enumerate(itertools.islice(self._file.iterated(BATCHES), count)):
+            own = folder / str(number)
+            own.mkdir()
+            named = dict(nested.named(batch, self._is_array))
+            if not named:
+                raise SideError(
+                    f"batches() yielded a {type(batch).__name__} without an array. Yield arrays or tensors."
+                )
+            found.append(self._saved(own, named))
+        return found
+
+    def _is_array(self, value: Any) -> bool:
+        return isinstance(value, np.ndarray) or self._model.bridge.is_tensor(value)
+
     def _placed(self, arrays: Mapping[str, str]) -> dict[str, Any]:
         return self._model.place({name: np.load(file) for name, file in arrays.items()})
 
@@ -110,6 +129,7 @@ class Learning:
         found = {}
         for number, (name, tensor) in enumerate(tensors.items()):
             path = folder / f"{number}.npy"
-            observed.save(path, self._model.bridge.to_array(tensor))
+            array = tensor if isinstance(tensor, np.ndarray) else self._model.bridge.to_array(tensor)
+            observed.save(path, array)
             found[name] = str(path)
         return found
