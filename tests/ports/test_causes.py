@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from steelyard.ports import causes
-from steelyard.ports.causes import Place, activations, attention, norms, products
+from steelyard.ports.causes import Place, activations, attention, norms, products, sums, windows
 
 DRAW = np.random.default_rng(3)
 X = DRAW.normal(size=(4, 6, 16)) * 0.1
@@ -15,6 +15,8 @@ IMAGES = DRAW.normal(size=(5, 16, 3, 3))
 STATISTICS = TENSORS | {"mean": DRAW.normal(size=16) * 0.1, "variance": DRAW.uniform(0.5, 2, 16)}
 SQUARE = {"weight": DRAW.normal(size=(16, 16)), "bias": DRAW.normal(size=16)}
 TABLE = {"weight": DRAW.normal(size=(9, 16))}
+PICTURES = DRAW.normal(size=(3, 6, 10, 10))
+KERNEL = {"weight": DRAW.normal(size=(8, 3, 3, 3)), "bias": DRAW.normal(size=8)}
 HEADS = {name: DRAW.normal(size=(2, 5, 12)) for name in ("query", "key", "value")}
 ROUNDING = 1e-7
 FAMILIES = [
@@ -25,6 +27,7 @@ FAMILIES = [
     (products.FAMILIES["embedding"][0], {"input": DRAW.integers(2, 7, (3, 5)).astype(float)}, TABLE),
     (activations.FAMILY, {"input": X * 30}, {}),
     (attention.FAMILY, HEADS, {}),
+    (sums.FAMILY, {"input": X * 30, "what 'a' receives": X * 20, "what 'b' returns": X * 10}, {}),
 ]
 
 
@@ -59,6 +62,92 @@ def test_every_value_of_every_setting_is_recognised(family, inputs, tensors, lef
     assert np.allclose(one_again, one, rtol=0, atol=1e-6 * np.abs(one).max())
     assert np.allclose(other_again, other, rtol=0, atol=1e-6 * np.abs(other).max())
     assert len(found.differing) == 1
+
+
+USUAL = {"padding": 1, "stride": (2, 2), "dilation": 1, "groups": 2, "channels": windows.SECOND, "kernel": "as it is"}
+USUAL |= {"bias": 1, "activation": "no activation"}
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"padding": windows.SAME},
+        {"padding": windows.SAME, "dilation": 2},
+        {"kernel": "flipped"},
+        {"bias": 0},
+        {"activation": "ReLU"},
+    ],
+    ids=str,
+)
+def test_settings_of_convolutions_are_recognised(other):
+    family = windows.CONVOLUTION
+    one, two = (computed(family, {"input": PICTURES}, KERNEL, USUAL | each) for each in ({}, other))
+    assert one.shape == two.shape == (3, 8, 5, 5)
+    declared = [{"stride": [2, 2], "groups": 2, "padding": "same", **each} for each in ({"padding": [1, 1]}, other)]
+    found = causes.explain(family, Place({"input": PICTURES}, KERNEL, one, two, *declared), ROUNDING)
+    assert found is not None
+    assert {name: found.right[name] for name in found.differing} == other
+
+
+def test_a_convolution_is_that_of_its_definition():
+    """Compared with a loop over places: padding 1, stride 2, two groups."""
+    found = computed(windows.CONVOLUTION, {"input": PICTURES}, KERNEL, USUAL)
+    padded = np.pad(PICTURES, [(0, 0), (0, 0), (1, 1), (1, 1)])
+    for channel, row, column in np.ndindex(8, 5, 5):
+        group = channel // 4
+        seen = padded[:, 3 * group : 3 * group + 3, 2 * row : 2 * row + 3, 2 * column : 2 * column + 3]
+        wanted = (seen * KERNEL["weight"][channel]).sum((1, 2, 3)) + KERNEL["bias"][channel]
+        assert np.allclose(found[:, channel, row, column], wanted)
+
+
+POOLED = {"kind": "maximum", "window": 3, "stride": 2, "padding": 1, "size": "down", "mean over": "the window"}
+POOLED |= {"channels": windows.SECOND, "activation": "ReLU"}
+
+
+@pytest.mark.parametrize(
+    ("usual", "other"),
+    [
+        ({}, {"kind": "mean"}),
+        ({}, {"padding": windows.SAME}),
+        ({}, {"activation": "no activation"}),
+        ({"kind": "mean"}, {"mean over": "the places that are there"}),
+        ({"kind": "mean"}, {"padding": windows.SAME}),
+        ({"kind": "mean", "padding": windows.SAME}, {"mean over": "the places that are there"}),
+        ({"window": 2, "padding": windows.NONE}, {"kind": "mean"}),
+    ],
+    ids=str,
+)
+def test_settings_of_pooling_are_recognised(usual, other):
+    family = windows.POOLING
+    one, two = (computed(family, {"input": PICTURES}, {}, POOLED | usual | each) for each in ({}, other))
+    assert one.shape == two.shape == (3, 6, 5, 5)
+    found = causes.explain(family, Place({"input": PICTURES}, {}, one, two), ROUNDING)
+    assert found is not None
+    again = [computed(family, {"input": PICTURES}, {}, each) for each in (found.left, found.right)]
+    assert np.allclose(again[0], one)
+    assert np.allclose(again[1], two)
+    assert set(found.differing) == set(other)
+
+
+def test_sizes_that_are_rounded_up_have_one_more_window_that_begins_in_the_picture():
+    """The rule of torch.nn.MaxPool2d(ceil_mode=True): a last window that would begin in the padding is left out."""
+    odd = PICTURES[..., :9, :9]
+    up = POOLED | {"window": 2, "padding": windows.NONE, "size": "up"}
+    assert computed(windows.POOLING, {"input": odd}, {}, up).shape == (3, 6, 5, 5)
+    assert computed(windows.POOLING, {"input": odd}, {}, up | {"size": "down"}).shape == (3, 6, 4, 4)
+    padded = POOLED | {"window": 2, "padding": 1, "size": "up"}
+    assert computed(windows.POOLING, {"input": PICTURES}, {}, padded).shape == (3, 6, 6, 6)
+
+
+def test_a_family_of_few_samples_looks_at_no_more_of_them():
+    one, two = (computed(windows.CONVOLUTION, {"input": PICTURES}, KERNEL, USUAL | {"bias": each}) for each in (1, 0))
+    one[2], two[2] = np.nan, np.nan
+    declared = {"stride": [2, 2], "groups": 2, "padding": [1, 1]}
+    found = causes.explain(
+        windows.CONVOLUTION, Place({"input": PICTURES}, KERNEL, one, two, declared, declared), ROUNDING
+    )
+    assert found is not None
+    assert found.differing == ("bias",)
 
 
 def test_a_cause_that_explains_one_side_only_is_not_stated():

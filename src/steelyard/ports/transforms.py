@@ -99,10 +99,34 @@ def find(left: Array, right: Array) -> Transform | None:
     for each in possible:
         if np.array_equal(each.apply(left), right):
             return each
+    for each in _flattened(left.shape, right.shape):
+        if np.array_equal(each.apply(left), right):
+            return each
     for each in possible:
         if (ordered := _with_blocks(each, each.apply(left), right)) is not None:
             return ordered
     return None
+
+
+def _flattened(left: tuple[int, ...], right: tuple[int, ...]) -> list[Transform]:
+    """Return the transforms of a dense layer on flattened pictures, with channels first on one side and last on the other."""
+    if len(left) != 2 or len(right) != 2:
+        return []
+    found = []
+    for axis, other in itertools.product(range(2), range(2)):
+        if left[axis] != right[other]:
+            continue
+        for side in range(2, math.isqrt(left[axis]) + 1):
+            channels, rest = divmod(left[axis], side * side)
+            if rest or channels == 1:
+                continue
+            for split, order in (((channels, side, side), (1, 2, 0)), ((side, side, channels), (2, 0, 1))):
+                first = (*left[:axis], *split, *left[axis + 1 :])
+                flat = tuple(axis + place for place in order)
+                kept = 3 if axis == 0 else 0
+                axes = (*flat, kept) if other == 0 else (kept, *flat)
+                found.append(Transform(first=first, axes=axes, last=right))
+    return found
 
 
 def _with_blocks(transform: Transform, moved: Array, right: Array) -> Transform | None:

@@ -9,7 +9,7 @@ reproduces the left side and what reproduces the right side are compared: the se
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from steelyard.ports.alignment import distance
@@ -46,12 +46,14 @@ class Family:
     """One kind of computation: its function, and the values that each of its settings is known to have.
 
     `values(place)` gives them, the usual value first. `words` names a setting with its value, such as `epsilon 1e-06`.
+    `samples`: so many of the batch are enough to tell settings apart, because samples are computed by themselves; 0: all.
     """
 
     name: str
     compute: Callable[[Place, Settings], Array | None]
     values: Callable[[Place], Mapping[str, Sequence[Any]]]
     words: Callable[[str, Any], str] = lambda name, value: f"{name} {value}"
+    samples: int = 0
 
 
 @dataclass(frozen=True)
@@ -71,17 +73,21 @@ def explain(family: Family, place: Place, rounding: float) -> Cause | None:
 
     `rounding`: the relative distance below which a computation reproduces a side.
     """
+    place = _few(place, family.samples) if family.samples else place
     lefts, rights = list[Settings](), list[Settings]()
-    for settings in itertools.islice(_combinations(family, place), MOST):
-        computed = family.compute(place, settings)
-        if computed is None or computed.shape != place.left.shape:
-            continue
-        is_left = distance(computed, place.left) <= rounding
-        is_right = distance(computed, place.right) <= rounding
-        if is_left and not is_right:
-            lefts.append(settings)
-        elif is_right and not is_left:
-            rights.append(settings)
+    for alike in _levels(family, place):
+        for settings in alike:
+            computed = family.compute(place, settings)
+            if computed is None or computed.shape != place.left.shape:
+                continue
+            is_left = distance(computed, place.left) <= rounding
+            is_right = distance(computed, place.right) <= rounding
+            if is_left and not is_right:
+                lefts.append(settings)
+            elif is_right and not is_left:
+                rights.append(settings)
+        if lefts and rights:
+            break
     pairs = [(len(_differing(one, other)), one, other) for one in lefts for other in rights]
     if not pairs:
         return None
@@ -95,9 +101,18 @@ def _differing(one: Settings, other: Settings) -> tuple[str, ...]:
     return tuple(name for name in one if one[name] != other[name])
 
 
-def _combinations(family: Family, place: Place) -> Iterator[Settings]:
-    """Yield combinations, those with the fewest unusual values first."""
+def _few(place: Place, samples: int) -> Place:
+    inputs = {name: array[:samples] for name, array in place.inputs.items()}
+    return replace(place, inputs=inputs, left=place.left[:samples], right=place.right[:samples])
+
+
+def _levels(family: Family, place: Place) -> Iterator[list[Settings]]:
+    """Yield all combinations, `MOST` at most, by how many of their values are unusual: first those of usual values only."""
     known = {name: list(dict.fromkeys(values)) for name, values in family.values(place).items()}
     every = itertools.product(*(range(len(values)) for values in known.values()))
-    for numbers in sorted(every, key=lambda numbers: (sum(number > 0 for number in numbers), numbers)):
-        yield {name: values[number] for (name, values), number in zip(known.items(), numbers, strict=True)}
+    ordered = sorted(every, key=lambda numbers: (sum(number > 0 for number in numbers), numbers))[:MOST]
+    for _, alike in itertools.groupby(ordered, key=lambda numbers: sum(number > 0 for number in numbers)):
+        yield [
+            {name: values[number] for (name, values), number in zip(known.items(), numbers, strict=True)}
+            for numbers in alike
+        ]
