@@ -27,6 +27,7 @@ from steelyard.inputs.trained_weights import Read
 from steelyard.measure import checkpoints, communication, graphs, peak, profiles, reuse, rounds, search
 from steelyard.measure.session import Session
 from steelyard.plan.run_plan import RunPlan, Variant
+from steelyard.ports import proof
 from steelyard.results import durations as stages
 from steelyard.results import permission, record, round_results, run_folders, trials
 from steelyard.results.durations import Durations
@@ -252,6 +253,9 @@ def _certified(
     """Certify what has an environment, beginning with those that are ready; returns the session without the others."""
     with _apart_from_waiting(session, stages.CERTIFICATES):
         certificates = certification.certify(session, fresh, scope)
+    if proved := proof.certificates(session.folder, (variant.case.id for variant in session.plan.variants)):
+        certificates |= proved
+        atomic.write_text(session.folder / record.CERTIFICATES, json.dumps(certificates, indent=1))
     with session.durations.of(stages.ENVIRONMENTS):
         unavailable = session.environments.failures()
     facts = {name: setup.facts(session.environments[name]) for name in session.environments}

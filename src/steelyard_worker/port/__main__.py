@@ -19,7 +19,8 @@ import numpy as np
 from steelyard_worker.port import nested, objects, observed
 from steelyard_worker.port.errors import SideError, sentence
 from steelyard_worker.port.learning import Learning
-from steelyard_worker.port.side_file import MODEL, SideFile
+from steelyard_worker.port.side_file import SideFile
+from steelyard_worker.port.side_functions import MODEL
 
 
 class Side:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 from typing import TYPE_CHECKING, Any
 
@@ -15,8 +16,11 @@ def called(model: Callable[..., Any], arguments: Any, signature_of: Callable[...
         return model(*arguments)
     if not isinstance(arguments, dict):
         return model(arguments)
-    parameters = inspect.signature(signature_of).parameters
+    return model(**arguments) if _takes(signature_of, *arguments) else model(*arguments.values())
+
+
+@functools.lru_cache(maxsize=64)  # reading a signature takes longer than a small model
+def _takes(function: Callable[..., Any], *names: str) -> bool:
+    parameters = inspect.signature(function).parameters
     takes_any = any(each.kind is inspect.Parameter.VAR_KEYWORD for each in parameters.values())
-    if takes_any or all(name in parameters for name in arguments):
-        return model(**arguments)
-    return model(*arguments.values())
+    return takes_any or all(name in parameters for name in names)

@@ -9,6 +9,7 @@ import numpy as np
 
 from steelyard_worker.port import nested, observed
 from steelyard_worker.port.errors import SideError, sentence
+from steelyard_worker.port.side_functions import BATCHES, INPUTS, LOSS, OPTIMIZER, OUTPUTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -16,8 +17,6 @@ if TYPE_CHECKING:
 
     from steelyard_worker.port.objects.base import Learner, Model
     from steelyard_worker.port.side_file import SideFile
-
-LOSS, OPTIMIZER, INPUTS, OUTPUTS, BATCHES = "loss", "optimizer", "inputs", "outputs", "batches"
 
 
 class Learning:
@@ -39,7 +38,7 @@ class Learning:
 
     def arguments(self, arrays: Mapping[str, str]) -> Any:
         """Return what the model is called with: the arrays as tensors, or what inputs() makes of them."""
-        placed = self._placed(arrays)
+        placed = self.batch(arrays)
         return self._file.call(INPUTS, placed) if self._file.has(INPUTS) else placed
 
     def chosen(self, result: Any) -> Any:
@@ -55,11 +54,11 @@ class Learning:
             bridge.like(np.load(file), tensor) if file else tensor for tensor, file in zip(old, outputs, strict=False)
         ]
         value = nested.replaced(value, bridge.is_tensor, iter([*new, *old[len(new) :]]))
-        return float(bridge.to_array(self._loss(value, self._placed(batch))))
+        return float(bridge.to_array(self._loss(value, self.batch(batch))))
 
     def gradients(self, folder: Path, arrays: dict[str, str], batch: dict[str, str]) -> dict[str, Any]:
         """Save the gradient of the loss for every trained tensor, in evaluation mode."""
-        arguments, placed = self.arguments(arrays), self._placed(batch)
+        arguments, placed = self.arguments(arrays), self.batch(batch)
 
         def objective(run: Callable[[Any], Any]) -> Any:
             return self._loss(self.chosen(run(arguments)), placed)
@@ -114,7 +113,8 @@ class Learning:
     def _is_array(self, value: Any) -> bool:
         return isinstance(value, np.ndarray) or self._model.bridge.is_tensor(value)
 
-    def _placed(self, arrays: Mapping[str, str]) -> dict[str, Any]:
+    def batch(self, arrays: Mapping[str, str]) -> dict[str, Any]:
+        """Return named files as tensors of the framework."""
         return self._model.place({name: np.load(file) for name, file in arrays.items()})
 
     def _loss(self, outputs: Any, batch: dict[str, Any]) -> Any:

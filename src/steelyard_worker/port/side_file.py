@@ -7,14 +7,12 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from steelyard_worker.port.errors import SideError, sentence
+from steelyard_worker.port.side_functions import MODEL
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
     from types import ModuleType
-
-MODEL = "model"
-OPTIONAL = ("inputs", "outputs", "loss", "optimizer", "step", "batches")
 
 
 class SideFile:

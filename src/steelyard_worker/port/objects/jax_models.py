@@ -108,6 +108,19 @@ class Function:
             self._prefix + _name(path): leaf for path, leaf in jax.tree_util.tree_flatten_with_path(gradients)[0]
         }
 
+    def predictor(self) -> Callable[[Any], Any]:
+        """Return the forward pass in evaluation mode, compiled by jax.jit."""
+
+        def run(parameters: Any, arguments: Any) -> Any:
+            before, self._parameters = self._parameters, parameters
+            try:
+                return self.forward(arguments, None, training=False)
+            finally:
+                self._parameters = before
+
+        compiled = jax.jit(run)
+        return lambda arguments: compiled(self._parameters, arguments)
+
     def updater(self, made: Callable[[Any], Any]) -> OptaxUpdater:
         """Return a transformation of optax."""
         return OptaxUpdater(self, made(self._trained()))

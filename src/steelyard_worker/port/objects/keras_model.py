@@ -94,6 +94,32 @@ class KerasModel:
             for weight, gradient in zip(weights, found, strict=True)
         }
 
+    def predictor(self) -> Callable[[Any], Any]:
+        """Return the forward pass in evaluation mode, compiled as `predict` of Keras compiles it on this backend."""
+        model = self._model
+        backend = keras.backend.backend()
+        if backend == "tensorflow":
+            import tensorflow as tf
+
+            return tf.function(
+                lambda arguments: model(self._given(arguments), training=False),
+                jit_compile=bool(model.jit_compile),
+                reduce_retracing=True,
+            )
+        if backend == "jax":
+            import jax
+
+            compiled = jax.jit(
+                lambda trained, others, arguments: model.stateless_call(
+                    trained, others, self._given(arguments), training=False
+                )[0]
+            )
+            trained, others = _values(model.trainable_variables), _values(model.non_trainable_variables)
+            return partial(compiled, trained, others)
+        import torch
+
+        return torch.inference_mode()(lambda arguments: model(self._given(arguments), training=False))
+
     def updater(self, made: Callable[[Any], Any]) -> KerasUpdater:
         """Return an optimizer of keras.optimizers."""
         return KerasUpdater(self._model, made(self._model))
@@ -108,6 +134,10 @@ class KerasModel:
         if isinstance(getattr(self._model, "input", None), dict) or not names:
             return arguments
         return [arguments[name] for name in names] if set(names) == set(arguments) else [*arguments.values()]
+
+
+def _values(variables: Iterable[Any]) -> list[Any]:
+    return [variable.value for variable in variables]
 
 
 class KerasUpdater:

@@ -100,6 +100,16 @@ class TorchModule:
             name: torch.zeros_like(each) if each.grad is None else each.grad for name, each in trained.items()
         }
 
+    def predictor(self) -> Callable[[Any], Any]:
+        """Return the forward pass in evaluation mode and without gradients, operator by operator."""
+        module = self._module.eval()
+
+        @torch.inference_mode()
+        def run(arguments: Any) -> Any:
+            return called(module, arguments, module.forward)
+
+        return run
+
     def updater(self, made: Callable[[Any], Any]) -> TorchUpdater:
         """Return an optimizer of torch.optim, or one with its schedule."""
         return TorchUpdater(self, made(self._module))
