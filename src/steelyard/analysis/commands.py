@@ -24,6 +24,7 @@ REPLACED = {
 # Flags that only concern the output, or whether to measure at all.
 LEFT_OUT = {"--json", "--plain", "--if-changed", "--no-wait"}
 PLACE = ("--on", "--nodes")
+PORT = "--port"
 
 
 @dataclass(frozen=True)
@@ -71,6 +72,8 @@ def again(known: RunRecord, folder: Path) -> str:
                 next(rest, None)
         elif word not in LEFT_OUT:
             kept.append(word)
+    if PORT in kept:  # the rest is made from its folder
+        return shlex.join([*kept, *paths.runs_option(folder)])
     folders = [("--data", options.data)] if options.data else []
     folders += [("--weights", options.weights)] if options.weights else []
     folders += [("--workloads", each) for each in options.workload_folders]

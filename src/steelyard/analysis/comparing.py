@@ -7,7 +7,7 @@ import statistics as plain
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from steelyard.analysis import commands, titles
+from steelyard.analysis import commands, port_runs, titles
 from steelyard.analysis.advice import advice, round_times
 from steelyard.analysis.commands import Further
 from steelyard.analysis.model import Comparison, Contender, Proof, Source, Speed, Standing, location_of
@@ -66,9 +66,9 @@ def compare(source: Source, group: Group) -> Comparison:
         task=task,
         unit=group.unit,
         preset=group.summary,
-        origin=data["origin"] if (data := source.record.inputs.get(group.name)) else "",
+        origin=_origin(source, group),
         batch=group.cases[0].batch,
-        parameters=group.parameters,
+        parameters=group.parameters or port_runs.parameters(group.cases, source.certificates),
         primary=primary,
         quantity=quantity,
         contenders=tuple(contenders),
@@ -94,6 +94,12 @@ def compare(source: Source, group: Group) -> Comparison:
         peak_flops=_peak_flops(source.record, group.cases[0]) if alike else None,
         bandwidth=_bandwidth(source.record, group.cases[0]) if alike else None,
     )
+
+
+def _origin(source: Source, group: Group) -> str:
+    """Return where the data of a group is from, in words; empty if the record does not say."""
+    data = source.record.inputs.get(group.name)
+    return port_runs.ORIGIN if data and port_runs.is_one(group.cases) else data["origin"] if data else ""
 
 
 def _advice(

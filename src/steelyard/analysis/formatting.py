@@ -13,11 +13,18 @@ from steelyard.wording.formatted import NO_VALUE, Formatted, of_mean, of_ratio, 
 from steelyard.wording.notation import quantity_text
 
 if TYPE_CHECKING:
-    from steelyard.analysis.model import Comparison, Contender
+    from steelyard.analysis.model import Comparison, Contender, Proof
     from steelyard.analysis.scaling import Share
     from steelyard.results.quantities import Quantity
 
 CERTIFICATES = {"certified": "yes", "rejected": "REJECTED", "none": "none"}
+EQUAL = "equal"
+"""In place of `yes` where a port check has found two models equal."""
+
+
+def certificate(proof: Proof) -> str:
+    """Return the state of a certificate as tables show it."""
+    return EQUAL if proof.by_port_check and proof.state == "certified" else CERTIFICATES[proof.state]
 
 
 def unit_of(comparison: Comparison) -> str:

@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from steelyard.analysis import largest_batch as largest_batches
+from steelyard.analysis import port_runs
 from steelyard.results.quantities import LARGEST_BATCH
 from steelyard.statistics import sentences
 from steelyard.statistics.answer import answer
@@ -58,7 +59,8 @@ def describe(comparison: Comparison) -> str:
     earlier = (
         f" Measured {formatted.moment(found['created'])} in run {found['run']}, and used again here." if found else ""
     )
-    sizes = f"{comparison.preset}{_replaced(comparison)}; {comparison.parameters:,} parameters, "
+    counted = f"{comparison.parameters:,} parameters, " if comparison.parameters else ""
+    sizes = f"{comparison.preset}{_replaced(comparison)}; {counted}"
     limits = {each.case.memory_limit for each in comparison.contenders if each.case.memory_limit}
     within = "".join(f" within {limit / 1e9:g} GB of memory" for limit in limits)
     searched = comparison.quantity is LARGEST_BATCH
@@ -131,7 +133,8 @@ def below_headline(comparison: Comparison, source: str) -> str:
 
 def heading(comparison: Comparison, source: str) -> str:
     """Return the heading of the table of one input."""
-    return fill(INPUTS[source], comparison.task)
+    words = port_runs.INPUT if source == "cached" and comparison.origin == port_runs.ORIGIN else INPUTS[source]
+    return fill(words, comparison.task)
 
 
 def of_the_best(quantity: Quantity, contender: str = "") -> str:

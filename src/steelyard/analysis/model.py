@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from steelyard.results.port_record import PORT_CHECK
 from steelyard.statistics.intervals import Location, Ratio, location_interval
 from steelyard.statistics.sentences import with_remarks
 from steelyard_worker.case import INFERENCE, TRAINING
@@ -94,6 +95,11 @@ class Proof:
     details: dict[str, Any]
     on_purpose: str = ""
     processes: str = ""
+
+    @property
+    def by_port_check(self) -> bool:
+        """Whether a port check, not a certificate, compared what it computes."""
+        return self.details.get("by") == PORT_CHECK
 
 
 @dataclass(frozen=True)

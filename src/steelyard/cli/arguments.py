@@ -239,7 +239,9 @@ GROUPS: dict[str, dict[str, list[Argument]]] = {
         "what to compare": SELECTION,
         "how to measure": MEASURING,
         "what to do": [
-            _value("--port", "FOLDER", "check both models of a port (see steelyard port), and time them instead of a study"),
+            _value(
+                "--port", "FOLDER", "check both models of a port (see steelyard port), and time them instead of a study"
+            ),
             _flag("--dry-run", "only check what can be checked, and print the plan with a time estimate"),
             _flag(
                 "--if-changed",

@@ -98,7 +98,7 @@ def _row(comparison: Comparison, contender: Contender, source: str) -> tuple[str
 def certificate(contender: Contender) -> str:
     """Return the state of a certificate, and the beginning of its key: a hash of everything that decides it."""
     key = str(contender.proof.details.get("key", ""))[:KEY_LENGTH]
-    return f"{formatting.CERTIFICATES[contender.proof.state]} {key}".strip()
+    return f"{formatting.certificate(contender.proof)} {key}".strip()
 
 
 def _left_out(view: View) -> Iterator[str]:

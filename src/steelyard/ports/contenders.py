@@ -48,7 +48,7 @@ INPUTS = {inputs!r}
 TARGETS = {targets!r}
 DIGESTS = {digests!r}
 '''
-NETWORK = '''"""The models of a port. Their tensors are the user's, so there is nothing to draw; the batch is that of port.toml."""
+NETWORK = '''"""The models of a port. Their tensors are the user's, so nothing is drawn; the batch is that of port.toml."""
 
 from steelyard_worker.network import Input, Network
 

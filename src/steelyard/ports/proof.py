@@ -35,9 +35,11 @@ def certificates(folder: Path, cases: Iterable[str]) -> dict[str, dict[str, Any]
     proved = {
         "passed": found.state == port_findings.EQUAL,
         "key": atomic.key(port_record.as_dict(record)),
-        "by": "port check",
+        "by": port_record.PORT_CHECK,
         "sentence": " ".join(found.sentences),
         "declared": "",
+        "parameters": record.left.parameters,
+        "models": {side.name: f"{side.kind}, {side.tensors} tensors" for side in (record.left, record.right)},
         "losses": [],
         "loss_limits": [],
     }

@@ -25,6 +25,7 @@ from steelyard.analysis.model import Comparison, Contender, View, location_of
 from steelyard.profiles.quantities import QUANTITIES as PROFILED
 from steelyard.results import confusions
 from steelyard.results.learning import courses
+from steelyard.results.port_record import PORT_CHECK
 from steelyard.results.quantities import OF_PHASES, PROCESS, STEP_TIME
 from steelyard.results.repeated import Repeated
 from steelyard.statistics.verdicts import Verdict
@@ -139,6 +140,7 @@ def _contender(comparison: Comparison, contender: Contender) -> dict[str, Any]:
         "id": contender.case.id,
         **_picked(contender, "title", "version", "mode", "maintained"),
         "certificate": contender.proof.state,
+        **({"certificate_by": PORT_CHECK} if contender.proof.by_port_check else {}),
         "certificate_sentence": contender.proof.sentence,
         "certificate_of_processes": contender.proof.processes,
         "speeds": {source: asdict(speed) for source, speed in contender.speeds.items()},

@@ -121,7 +121,7 @@ COLUMNS = (
     ),
     Column(
         "certified",
-        lambda _, x, _s: Formatted(formatting.CERTIFICATES[x.proof.state]),
+        lambda _, x, _s: Formatted(formatting.certificate(x.proof)),
         NARROW,
         "Whether the contender was proved to compute the same as the reference.",
     ),

@@ -120,6 +120,10 @@ class PortRecord:
     training: tuple[Stage, ...] = ()
 
 
+PORT_CHECK = "port check"
+"""What compared the models, in the place of a certificate's references."""
+
+
 def write(folder: Path, record: PortRecord) -> None:
     """Write the record into a folder."""
     atomic.write_text(folder / FILE, records.to_line(record))

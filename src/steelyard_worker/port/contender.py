@@ -1,7 +1,7 @@
 """Time one side of a port: its own training step, or its forward pass, behind the interface of a framework's adapter.
 
-The framework's own adapter applies and reads back the settings of the process. The model, its weights, its optimizer and its step are
-the user's; the batch is the one that `port.toml` describes.
+The framework's own adapter applies and reads back the settings of the process. The model, its weights, its optimizer and its step
+are the user's; the batch is the one that `port.toml` describes.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import itertools
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from steelyard_worker.case import Settings
+
+T = TypeVar("T")
 
 
 class SideAdapter:
@@ -177,7 +179,7 @@ class SideTrainer(_Timed):
         return _refusing(first)
 
 
-def _refusing(work: Callable[[], Any]) -> Any:
+def _refusing(work: Callable[[], T]) -> T:
     """Do something with the user's code; its mistakes are refusals."""
     try:
         return work()

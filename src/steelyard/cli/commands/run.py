@@ -21,7 +21,7 @@ from steelyard.host.exclusive import StoppedWaiting
 from steelyard.plan import resolve
 from steelyard.plan.options import Options
 from steelyard.plan.run_plan import RunPlan
-from steelyard.results import addresses, durations, imported, permission, port_record, record, run_folders, trials
+from steelyard.results import addresses, durations, imported, permission, record, run_folders, trials
 from steelyard.results.port_record import PortRecord
 from steelyard.results.record import RunRecord
 from steelyard.results.shared import Shared
@@ -46,9 +46,12 @@ def _measured(arguments: argparse.Namespace, root: Path, nodes: Choice | None) -
     from steelyard import feasibility
 
     options = selection.options_of(arguments)
-    proof = None
+    checked = None
     if arguments.port:
-        options, proof = _of_port(arguments, options)
+        if arguments.resume is not None or arguments.on != "local":
+            other = "--resume" if arguments.resume is not None else "--on"
+            raise UserError(f"--port begins a run on this machine, so {other} cannot be given with it.")
+        options, checked = selection.of_port(arguments, options)
     if arguments.store:
         addresses.check(arguments.store)
     if arguments.if_changed and (arguments.resume is not None or arguments.dry_run):
@@ -70,21 +73,26 @@ def _measured(arguments: argparse.Namespace, root: Path, nodes: Choice | None) -
         dry_run.show(plan, arguments.json, nodes)
         return 0
     unchanged = arguments.if_changed and _is_unchanged(arguments, plan, root)
-    code = 0 if unchanged else carry_out(arguments, plan, root, folder, nodes, proof)
+    code = 0 if unchanged else carry_out(arguments, plan, root, folder, nodes, checked)
     if arguments.store and code != EXIT_INTERRUPTED:
         _share(root, arguments.store)
     return code
 
 
-def _of_port(arguments: argparse.Namespace, asked: Options) -> tuple[Options, PortRecord | None]:
-    """Return the options of a run that times both sides of a port, and the record of their check."""
-    from steelyard.ports import timing
-
-    if arguments.resume is not None or arguments.on != "local":
-        other = "--resume" if arguments.resume is not None else "--on"
-        raise UserError(f"--port begins a run on this machine, so {other} cannot be given with it.")
-    prepared = timing.prepared(Path(arguments.port), asked, selection.screen_of(arguments))
-    return prepared.options, prepared.record
+def _typed(arguments: argparse.Namespace) -> list[str]:
+    """Return the arguments that repeat the run; the folder of a port is absolute, so that they can be typed anywhere."""
+    if not arguments.port:
+        return sys.argv[1:]
+    whole = str(Path(arguments.port).expanduser().absolute())
+    rest = iter(sys.argv[1:])
+    words = list[str]()
+    for word in rest:
+        if word == "--port":
+            words += [word, whole]
+            next(rest, None)
+        else:
+            words += ["--port", whole] if word.startswith("--port=") else [word]
+    return words
 
 
 def _share(root: Path, url: str) -> None:
@@ -124,17 +132,17 @@ def carry_out(
     root: Path,
     folder: Path | None = None,
     nodes: Choice | None = None,
-    proof: PortRecord | None = None,
+    checked: PortRecord | None = None,
 ) -> int:
     """Carry out a plan, in a new folder or in the folder of a run to continue, and print its result. Return the exit code.
 
-    `nodes`: the nodes of a cluster that measure instead of this machine. `proof`: the record of a port's check, which the run keeps.
+    `nodes`: the nodes of a cluster that measure instead of this machine. `checked`: the record of a port's check, which the run
+    keeps.
     """
     limit_s = waiting.limit_s(arguments)
     selection.check_cache()
-    with nullcontext(folder) if folder else selection.begun(plan, root, plan.study.name) as where:
-        if proof:
-            port_record.write(where, proof)
+    with nullcontext(folder) if folder else selection.begun(plan, root, plan.study.name, _typed(arguments)) as where:
+        selection.keep(checked, where)
         return _carried_out(arguments, plan, where, nodes, limit_s)
 
 

@@ -19,7 +19,8 @@ from steelyard.files import paths
 from steelyard.host.exclusive import StoppedWaiting
 from steelyard.plan.options import Options
 from steelyard.plan.run_plan import RunPlan
-from steelyard.results import addresses, record, run_folders
+from steelyard.results import addresses, port_record, record, run_folders
+from steelyard.results.port_record import PortRecord
 
 if TYPE_CHECKING:
     from steelyard.report.blocks import Block
@@ -38,6 +39,20 @@ def options_of(arguments: argparse.Namespace) -> Options:
     found = Options(**{**given, "external": dict(given.get("external", ()))})
     user_networks.allow(found.silence_s)
     return found
+
+
+def of_port(arguments: argparse.Namespace, asked: Options) -> tuple[Options, PortRecord | None]:
+    """Check both sides of a port; return the options of a run that times them, and the record; None with --no-certify."""
+    from steelyard.ports import timing
+
+    prepared = timing.prepared(Path(arguments.port), asked, screen_of(arguments))
+    return prepared.options, prepared.record
+
+
+def keep(checked: PortRecord | None, folder: Path) -> None:
+    """Write the record of a port's check, if there is one, into the folder of the run that times its sides."""
+    if checked:
+        port_record.write(folder, checked)
 
 
 def runs_of(arguments: argparse.Namespace) -> Path:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from steelyard.analysis.formatting import EQUAL
 from steelyard.report import details
 from steelyard.report.blocks import Facts, Fold, Heading, Paragraph, Proof, Proofs, plain_table
 from steelyard.report.terms import TERMS
@@ -32,8 +33,9 @@ def blocks(subject: RunSubject) -> Sequence[Block]:
 def _proof(contender: Contender) -> Proof:
     proof = contender.proof
     more = [Fold(f"Detail for {contender.title}", _details(contender))] if proof.details else []
+    badge = f"{EQUAL} (port check)" if proof.by_port_check and proof.state == "certified" else BADGES[proof.state]
     text = f"{proof.sentence} {proof.processes}"
-    return Proof(f"proof-{contender.case.id}", proof.state, BADGES[proof.state], contender.title, text, more)
+    return Proof(f"proof-{contender.case.id}", proof.state, badge, contender.title, text, more)
 
 
 def _details(contender: Contender) -> list[Block]:
