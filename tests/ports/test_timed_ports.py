@@ -113,7 +113,7 @@ def test_forward_passes_are_timed_where_a_side_has_no_step(timed):
 def test_models_that_differ_are_not_timed(timed):
     timed.write("fake", changed=" * 1.5")
     done = timed()
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert "Not the same. They part" in done.stderr
     assert "--no-certify" in done.stderr
     assert not list(timed.runs.glob("*/run.json"))
@@ -156,7 +156,7 @@ def test_a_side_that_cannot_be_timed_is_named_with_a_sentence(timed, more, sente
 )
 def test_what_the_port_decides_cannot_be_chosen(timed, arguments, sentence):
     done = timed(*arguments)
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert sentence in " ".join(done.stderr.split())
 
 
