@@ -41,16 +41,20 @@ class Adapter(SideAdapter):
     mode = {mode!r}
     knobs = {knobs!r}
 '''
-IMPLEMENTATION = '''"""Where a side and its arrays are, and the digests of all that decides its times."""
+IMPLEMENTATION = '''"""Where a side and its arrays are."""
 
 FILE = {file!r}
 INPUTS = {inputs!r}
 TARGETS = {targets!r}
-DIGESTS = {digests!r}
 '''
-NETWORK = '''"""The models of a port. Their tensors are the user's, so nothing is drawn; the batch is that of port.toml."""
+NETWORK = '''"""The models of a port. Their tensors are the user's, so nothing is drawn; the batch is that of port.toml.
+
+A case has the hash of this file, and with it the digests of both sides' files and of all arrays.
+"""
 
 from steelyard_worker.network import Input, Network
+
+DIGESTS = {digests!r}
 
 
 def describe(sizes):
@@ -138,7 +142,7 @@ def _contender_name(side: SideSpec) -> str:
 def _written(port: Port, name: str, contenders: list[str]) -> Path:
     """Write all files into a folder of the cache whose name is their digest, and return it."""
     inputs, targets = _saved(port, port.inputs), _saved(port, port.targets)
-    files = _workload(port, name, _batch(port, inputs))
+    files = _workload(port, name, _batch(port, inputs), _digests(port, inputs | targets))
     for side, own in zip(port.sides, contenders, strict=True):
         files |= _framework(port, side, name, own, inputs, targets)
     folder = paths.cache_folder() / CACHE / f"{name}-{atomic.key(files)}"
@@ -181,11 +185,20 @@ def _batch(port: Port, inputs: Mapping[str, _Saved]) -> int:
     return max(1, inputs[first].count)
 
 
-def _workload(port: Port, name: str, batch: int) -> dict[str, str]:
+def _digests(port: Port, arrays: Mapping[str, _Saved]) -> dict[str, str]:
+    """Return the digests of both sides' files and of all arrays, by name."""
+    files = {f"side {side.name}": side.path(port.folder).read_bytes() for side in port.sides}
+    return {
+        **{name: hashlib.sha256(content).hexdigest() for name, content in files.items()},
+        **{name: saved.digest for name, saved in arrays.items()},
+    }
+
+
+def _workload(port: Port, name: str, batch: int, digests: dict[str, str]) -> dict[str, str]:
     shapes = ", ".join(f"{each.name} {_shape(each)}" for each in port.inputs)
     texts = {"name": name, "title": port.folder.name, "summary": f"inputs {shapes}"}
     spec = SPEC.format(batch=batch, **{key: json.dumps(text) for key, text in texts.items()})
-    return {f"workloads/{name}/spec.toml": spec, f"workloads/{name}/network.py": NETWORK}
+    return {f"workloads/{name}/spec.toml": spec, f"workloads/{name}/network.py": NETWORK.format(digests=digests)}
 
 
 def _shape(spec: InputSpec) -> str:
@@ -202,10 +215,6 @@ def _framework(
         file=str(path),
         inputs={key: str(each.path) for key, each in inputs.items()},
         targets={key: str(each.path) for key, each in targets.items()},
-        digests={
-            side.name: hashlib.sha256(path.read_bytes()).hexdigest(),
-            **{key: each.digest for key, each in {**inputs, **targets}.items()},
-        },
     )
     knobs = {key: knob.default for key, knob in known.knobs.items()}
     title = f"{side.name} ({known.title})"

@@ -36,6 +36,9 @@ def execute(arguments: argparse.Namespace) -> int:
     The exit code is that of `outcome`.
     """
     waiting.limit_s(arguments)  # contradictions are refused before a cluster, data or a store is accessed
+    if arguments.port and (arguments.resume is not None or arguments.on != "local"):
+        other = "--resume" if arguments.resume is not None else "--on"
+        raise UserError(f"--port begins a run on this machine, so {other} cannot be given with it.")
     root = selection.runs_of(arguments)
     known = None if arguments.resume is None else record.read(run_folders.find(root, arguments.resume))
     with nodes_of(arguments, known.machine if known else "") as chosen:
@@ -48,9 +51,6 @@ def _measured(arguments: argparse.Namespace, root: Path, nodes: Choice | None) -
     options = selection.options_of(arguments)
     checked = None
     if arguments.port:
-        if arguments.resume is not None or arguments.on != "local":
-            other = "--resume" if arguments.resume is not None else "--on"
-            raise UserError(f"--port begins a run on this machine, so {other} cannot be given with it.")
         options, checked = selection.of_port(arguments, options)
     if arguments.store:
         addresses.check(arguments.store)
