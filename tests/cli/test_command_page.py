@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 
 from steelyard.cli import command_page
-from steelyard.cli.arguments import GROUPS, parser
+from steelyard.cli.arguments import keeping, measuring, preparing, showing
+from steelyard.cli.arguments.table import GROUPS
 from steelyard.cli.descriptions import COMMANDS, DESCRIPTIONS
+from steelyard.cli.parser import parser
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "reference" / "commands.md"
@@ -41,6 +43,13 @@ def test_an_outdated_page_is_written_anew(tmp_path: Path) -> None:
 
 def test_every_command_has_a_summary_a_description_and_arguments() -> None:
     assert COMMANDS.keys() == DESCRIPTIONS.keys() == GROUPS.keys()
+    written = [name for table in (keeping, measuring, preparing, showing) for name in table.GROUPS]
+    assert sorted(written) == sorted(COMMANDS), "a command stands in no table of arguments, in two, or has no summary"
+
+
+def test_the_parser_lists_the_commands_in_the_order_of_help() -> None:
+    (commands,) = (each for each in parser([])._actions if isinstance(each, argparse._SubParsersAction))
+    assert list(commands.choices) == list(COMMANDS)
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -14,8 +14,8 @@ from rich.console import Console
 
 from steelyard import console as plain_lines
 from steelyard.cli import live
-from steelyard.cli.arguments import parser
 from steelyard.cli.live import LiveScreen, in_words
+from steelyard.cli.parser import parser
 from steelyard.cli.time_left import TimeLeft
 from steelyard.plan import resolve
 from steelyard.plan.options import Options

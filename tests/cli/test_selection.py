@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from steelyard.cli.arguments import parser
 from steelyard.cli.commands import selection
 from steelyard.cli.descriptions import COMMANDS
 from steelyard.cli.live import LiveScreen
 from steelyard.cli.main import main
+from steelyard.cli.parser import parser
 from steelyard.console import Screen
 from steelyard.errors import ResumableError, UserError
 from steelyard.plan import resolve

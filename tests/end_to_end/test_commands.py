@@ -11,8 +11,8 @@ import pytest
 from finished_runs import DRY_RUN, LINE
 
 from steelyard.catalog import workloads
-from steelyard.cli.arguments import parser
 from steelyard.cli.commands import study_list
+from steelyard.cli.parser import parser
 from steelyard.plan import studies
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 from finished_runs import LINE
 
-from steelyard.cli.arguments import parser
 from steelyard.cli.commands import selection
+from steelyard.cli.parser import parser
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import steelyard
-from steelyard.cli import arguments
+from steelyard.cli import keywords, parser
 from steelyard.cli.commands import selection
 from steelyard.errors import UserError
 from steelyard.library import certifying
@@ -20,8 +20,8 @@ WORKLOADS = Path(__file__).parents[1] / "workloads"
 
 
 def options(**given):
-    argv, asked = arguments.read("run", given)
-    assert selection.options_of(arguments.parser(argv).parse_args(argv)) == selection.options_of(asked)
+    argv, asked = keywords.read("run", given)
+    assert selection.options_of(parser.parser(argv).parse_args(argv)) == selection.options_of(asked)
     return selection.options_of(asked)
 
 
@@ -73,7 +73,7 @@ def test_two_options_for_one_field_are_two_keywords():
 )
 def test_a_wrong_option_is_one_sentence(given, message):
     with pytest.raises(UserError) as raised:
-        arguments.read("run", given)
+        keywords.read("run", given)
     assert message in str(raised.value)
     assert "\n" not in str(raised.value)
 

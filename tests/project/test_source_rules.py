@@ -258,7 +258,7 @@ def _imported_at_start(source: str) -> set[str]:
 
 def test_startup_and_argument_parsing_import_only_the_standard_library() -> None:
     assert _imported_at_start("from steelyard.cli import main as cli; cli.main(['--help'])") == {"steelyard"}
-    source = "from steelyard.cli import arguments; arguments.parser(['run', '-w', 'x']).parse_args(['run', '-w', 'x'])"
+    source = "from steelyard.cli.parser import parser; parser(['run', '-w', 'x']).parse_args(['run', '-w', 'x'])"
     assert _imported_at_start(source) == {"steelyard"}
     assert "numpy" in _imported_at_start("import steelyard.stages")
 

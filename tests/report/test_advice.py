@@ -12,8 +12,8 @@ from recorded import Script, options, view_of, write_run
 from steelyard.analysis import commands
 from steelyard.analysis.advice import advice, round_times
 from steelyard.analysis.commands import Further
-from steelyard.cli.arguments import parser
 from steelyard.cli.commands import selection
+from steelyard.cli.parser import parser
 from steelyard.files import paths
 from steelyard.plan import resolve
 from steelyard.plan.options import Options

@@ -150,6 +150,41 @@ def test_a_dataclass_as_json_is_that_of_its_dictionary() -> None:
         assert index_rows.as_json(made) == json.dumps(records.plain(made))
 
 
+def test_the_trials_of_a_run_are_written_by_one_statement_for_each_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = tmp_path / "20260102-030405-line"
+    for number in (1, 2, 3):
+        folder = run / "trials" / f"r{number:02d}.0-fake"
+        recorded_trials.write(folder, recorded_trials.job(folder, number), recorded_trials.events((1, 5, 10)))
+    found, damaged = trials.read_all(run)
+    one_by_one = [statement for trial in found for statement in index_rows.of_trial("a run", trial)]
+    parts: list[Any] = []
+    usual = index_rows.as_json
+    monkeypatch.setattr(index_rows, "as_json", lambda made: parts.append(type(made).__name__) or usual(made))
+    at_once = index_rows.of_trials("a run", found)
+
+    assert not damaged
+    assert [text.split(" (")[0] for text, _ in at_once] == [
+        "DELETE FROM trials WHERE run = :run",
+        "INSERT INTO trials",
+        "INSERT INTO blocks",
+    ]
+    assert _inserted(at_once) == _inserted(one_by_one)
+    assert parts.count("Case") == 1  # all three jobs have it
+    jobs = [json.loads(row["job"]) for row in at_once[1][1]]
+    assert jobs == [json.loads(json.dumps(records.plain(trial.job))) for trial in found]
+
+
+def _inserted(statements: list[index_rows.Statement]) -> dict[str, list[dict[str, Any]]]:
+    """Return the rows that statements insert, by table."""
+    rows: dict[str, list[dict[str, Any]]] = {}
+    for text, values in statements:
+        if text.startswith("INSERT INTO "):
+            rows.setdefault(text.split()[2], []).extend(values)
+    return rows
+
+
 def test_a_binary_file_is_opened_once_for_all_blocks_of_a_process(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

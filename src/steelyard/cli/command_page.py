@@ -8,7 +8,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from steelyard.cli.arguments import GROUPS, SELECTION, Argument
+from steelyard.cli.arguments.kinds import Argument
+from steelyard.cli.arguments.selecting import SELECTION
+from steelyard.cli.arguments.table import GROUPS
 from steelyard.cli.descriptions import COMMANDS, DESCRIPTIONS, EXIT_CODES
 
 INTRODUCTION = """\

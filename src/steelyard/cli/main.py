@@ -75,7 +75,7 @@ def _main(argv: list[str]) -> int:
 
 
 def _executed(argv: list[str]) -> int:
-    from steelyard.cli.arguments import parser
+    from steelyard.cli.parser import parser
     from steelyard.errors import UserError, nearest
 
     _treat_signals_as_interrupt()

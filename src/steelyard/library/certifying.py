@@ -8,7 +8,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from steelyard.cli import arguments
+from steelyard.cli import keywords
 from steelyard.cli.commands import selection
 from steelyard.errors import UserError
 
@@ -66,7 +66,7 @@ def certify(
     from steelyard.results import record
 
     given = {"study": study} if study else {}
-    argv, asked = arguments.read("certify", given | _with_folders(options))
+    argv, asked = keywords.read("certify", given | _with_folders(options))
     asked.plain, asked.runs = False, str(runs) if runs else None
     plan, _ = feasibility.planned(selection.options_of(asked))
     selection.check_cache()

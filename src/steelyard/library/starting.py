@@ -6,7 +6,7 @@ import math
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
-from steelyard.cli import arguments
+from steelyard.cli import keywords
 from steelyard.cli.commands import selection
 from steelyard.library.runs import Run
 
@@ -28,7 +28,7 @@ def run(study: str = "", *, runs: str | Path | None = None, wait_minutes: float 
     from steelyard import feasibility, stages
 
     given = {"study": study} if study else {}
-    argv, asked = arguments.read("run", given | options)
+    argv, asked = keywords.read("run", given | options)
     asked.plain, asked.runs = False, str(runs) if runs else None
     chosen, checked = selection.options_of(asked), None
     if asked.port:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -43,13 +43,25 @@ def of_run(run: str, folder: Path, known: RunRecord) -> list[Statement]:
 
 def of_trial(run: str, trial: Trial) -> list[Statement]:
     """Return the statements that index a trial and its blocks. They replace an earlier entry."""
-    row, name = _row(run, trial), trial.folder.name
-    blocks = [{"run": run, "trial": name, **{key: getattr(block, key) for key in OF_BLOCKS}} for block in trial.blocks]
-    return [
-        ("DELETE FROM trials WHERE run = :run AND id = :id", [{"run": run, "id": name}]),
-        (insert("trials", row), [row]),
-        *([(insert("blocks", blocks[0]), blocks)] if blocks else []),
-    ]
+    name = trial.folder.name
+    return [("DELETE FROM trials WHERE run = :run AND id = :id", [{"run": run, "id": name}]), *_inserted(run, [trial])]
+
+
+def of_trials(run: str, found: Iterable[Trial]) -> list[Statement]:
+    """Return the statements that index all trials of a run and their blocks. They replace all earlier entries of that run."""
+    return [("DELETE FROM trials WHERE run = :run", [{"run": run}]), *_inserted(run, found)]
+
+
+def _inserted(run: str, found: Iterable[Trial]) -> list[Statement]:
+    """Return one statement for each table that has rows: a database takes many rows at once in less time."""
+    rows: list[dict[str, Any]] = []
+    blocks: list[dict[str, Any]] = []
+    shared = SharedTexts()
+    for trial in found:
+        rows.append(_row(run, trial, shared))
+        place = {"run": run, "trial": trial.folder.name}
+        blocks += [place | {key: getattr(block, key) for key in OF_BLOCKS} for block in trial.blocks]
+    return [(insert(table, rows[0]), rows) for table, rows in (("trials", rows), ("blocks", blocks)) if rows]
 
 
 def of_points(run: str, found: Iterable[Point], stamp: str) -> list[Statement]:
@@ -87,6 +99,25 @@ def insert(table: str, row: dict[str, Any]) -> str:
 def as_json(made: Any) -> str:
     """Return a dataclass as JSON, as of `records.plain`, which copies every value and takes ten times as long."""
     return json.dumps(made, default=records.present)
+
+
+class SharedTexts:
+    """Dataclasses as JSON. The text of an object that several of them share, such as the case of jobs, is made once."""
+
+    def __init__(self) -> None:
+        self._texts: dict[int, tuple[Any, str]] = {}  # with the object, so that no other one gets its id
+
+    def as_json(self, made: Any) -> str:
+        """Return a dataclass as JSON: the fields that are dataclasses come last."""
+        own = records.present(made)
+        parts = {name: own.pop(name) for name, value in list(own.items()) if is_dataclass(value)}
+        texts = [json.dumps(own)[1:-1], *(f'"{name}": {self._text(part)}' for name, part in parts.items())]
+        return f"{{{', '.join(filter(None, texts))}}}"
+
+    def _text(self, part: Any) -> str:
+        if id(part) not in self._texts:
+            self._texts[id(part)] = part, as_json(part)
+        return self._texts[id(part)][1]
 
 
 def to_point(row: tuple[Any, ...]) -> Point:
@@ -130,7 +161,7 @@ def _parsed(raw: Mapping[str, Any], name: str, table: str) -> Any:
         raise ValueError(message) from None
 
 
-def _row(run: str, trial: Trial) -> dict[str, Any]:
+def _row(run: str, trial: Trial, shared: "SharedTexts") -> dict[str, Any]:
     job, case = trial.job, trial.job.case
     kind, message = trial.error or (None, None)
     return {
@@ -145,7 +176,7 @@ def _row(run: str, trial: Trial) -> dict[str, Any]:
         "preset": case.preset,
         "mode": case.settings.mode,
         "worker_hash": job.worker_hash,
-        "job": as_json(job),
+        "job": shared.as_json(job),
         "to_first_step_ns": trial.first_step_since_spawn_ns,
         "evaluation": as_json(trial.evaluation) if trial.evaluation else None,
         "error_kind": kind,

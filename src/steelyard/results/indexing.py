@@ -34,8 +34,7 @@ def read(folder: Path, stamp: str) -> Indexed:
             return Indexed()
         found, damaged = trials.read_all(folder)
         statements = index_rows.of_run(run, folder, known)
-        statements.append(("DELETE FROM trials WHERE run = :run", [{"run": run}]))
-        statements += [each for trial in found for each in index_rows.of_trial(run, trial)]
+        statements += index_rows.of_trials(run, found)
         statements += index_rows.of_points(run, points.points(folder, known, found), stamp)
     except UserError as error:
         return Indexed(damaged=[str(error)])

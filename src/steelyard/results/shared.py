@@ -144,7 +144,7 @@ class Shared:
         """Store a run, completely or not at all. Return whether it was stored: another process may have stored a later state."""
         found, _ = trials.read_all(run.folder)
         statements = index_rows.of_run(run.identity, run.folder, run.known)
-        statements += [each for trial in found for each in index_rows.of_trial(run.identity, trial)]
+        statements += index_rows.of_trials(run.identity, found)
         statements += index_rows.of_points(run.identity, points.points(run.folder, run.known, found), _state(run))
         with self._told(), self._database.transaction():
             self._lock(run.identity)

@@ -8,7 +8,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 
 from steelyard.catalog import frameworks
-from steelyard.cli.arguments import typed
+from steelyard.cli.arguments.selecting import typed
 from steelyard.cli.commands import selection, waiting
 from steelyard.cli.commands.nodes import nodes_of
 from steelyard.cli.main import EXIT_INTERRUPTED

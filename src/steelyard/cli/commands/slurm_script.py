@@ -3,8 +3,8 @@
 import argparse
 import math
 
-from steelyard.cli.arguments import parser
 from steelyard.cli.commands import selection
+from steelyard.cli.parser import parser
 from steelyard.cluster import slurm
 
 
