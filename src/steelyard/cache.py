@@ -35,13 +35,15 @@ FOLDERS = {
     "certificates": ("certificates", "certificates/references", "certificates/rules"),
     "compiled code": ("compiled",),
     "compiled packages": ("wheels",),
+    "models of ports": ("ports", "ports/arrays"),
     "parts of cluster runs": ("cluster/runs", "cluster/sources", "cluster/inputs"),
 }
 # The names that steelyard gives to entries. The cache may be any folder of the user's, so nothing else is removed.
-OWN_NAME = re.compile(r"([\w.@+-]+-)?[0-9a-f]{12,64}(\.json|\.partial)?")
+OWN_NAME = re.compile(r"([\w.@+-]+-)?[0-9a-f]{12,64}(\.json|\.partial|\.npy)?")
 # References only serve to certify further cases, compiled code to start faster, and compiled packages to make an environment
 # again. No record names them: their age decides.
 KEPT_DAYS = 30
+AGEING = ("certificates", "compiled code", "compiled packages", "models of ports", "parts of cluster runs")
 
 
 @dataclass(frozen=True)
@@ -121,7 +123,7 @@ def _is_used(kind: str, path: Path, needed: set[Path]) -> bool:
             return rule_checks.find(path.stem) is not None
         found = certificates.find(path.stem)
         return found is not None and found.method == method.VERSION
-    if kind in ("certificates", "compiled code", "compiled packages", "parts of cluster runs"):
+    if kind in AGEING:
         return time.time() - path.stat().st_mtime < KEPT_DAYS * 86_400
     return path in needed
 
