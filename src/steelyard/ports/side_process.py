@@ -23,6 +23,10 @@ LOG = "output.log"
 LAST_CHARACTERS = 300
 
 
+class SideError(UserError):
+    """The user's own code, or the framework, failed in what was asked; the process goes on."""
+
+
 class SideProcess:
     """One user's model in a process of its own. UserError of every request names the side."""
 
@@ -66,7 +70,7 @@ class SideProcess:
         text = self._answer()
         answer: dict[str, Any] = json.loads(text)
         if "error" in answer:
-            raise UserError(f"Side '{self.name}': {answer['error']}")
+            raise SideError(f"Side '{self.name}': {answer['error']}")
         return answer
 
     def close(self) -> None:

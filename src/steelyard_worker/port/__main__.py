@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import traceback
 from pathlib import Path
@@ -19,6 +20,9 @@ import numpy as np
 from steelyard_worker.port import nested, objects, observed
 from steelyard_worker.port.errors import SideError, sentence
 from steelyard_worker.port.side_file import MODEL, SideFile
+
+LIBRARIES = ("torch", "jax", "flax", "equinox", "haiku", "keras", "tensorflow", "mindspore", "mxnet", "onnx", "onnxruntime")
+LIBRARIES += ("transformers", "numpy")
 
 
 class Side:
@@ -36,7 +40,7 @@ class Side:
             array = self._model.bridge.to_array(tensor)
             shared.setdefault(_place(tensor), name)
             observed.save(Path(folder) / f"{number}.npy", array)
-            dtype = str(tensor.dtype).replace("torch.", "")
+            dtype = _dtype(tensor)
             same = shared[_place(tensor)]
             found.append(
                 {
@@ -65,9 +69,7 @@ class Side:
         self._model.prepare_double()
         self._model = objects.wrap(self._file.call(MODEL))
         after = list(self._model.tensors())
-        if len(after) != len(before) or any(
-            str(tensor.dtype).rpartition(".")[2] == "float32" for _, tensor, _ in after
-        ):
+        if len(after) != len(before) or any(_dtype(tensor) == "float32" for _, tensor, _ in after):
             return False
         self._model.load({name: array for (name, _, _), array in zip(after, before, strict=False)})
         return True
@@ -111,9 +113,13 @@ def _place(tensor: Any) -> Any:
     return (pointer(), tuple(tensor.shape)) if pointer and tensor.numel() else id(tensor)
 
 
+def _dtype(tensor: Any) -> str:
+    """Return the name of a tensor's dtype, such as float32, as NumPy has it: frameworks write torch.float32 or Float32."""
+    return re.findall(r"\w+", str(tensor.dtype).lower())[-1]
+
+
 def _libraries() -> dict[str, str]:
-    names = ("torch", "jax", "flax", "keras", "tensorflow", "transformers", "numpy")
-    loaded = {name: getattr(sys.modules.get(name), "__version__", "") for name in names}
+    loaded = {name: getattr(sys.modules.get(name), "__version__", "") for name in LIBRARIES}
     return {name: version for name, version in loaded.items() if version}
 
 

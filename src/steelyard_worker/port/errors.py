@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import traceback
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+# What frameworks in C++ add to their messages.
+OWN_STACK = re.compile(r" -{8,}| Stack trace:")
 
 
 class SideError(Exception):
@@ -15,7 +19,7 @@ class SideError(Exception):
 
 def sentence(doing: str, error: BaseException, path: Path) -> str:
     """Return what failed, and where in the user's file: `model() failed in line 12: ValueError: no such file`."""
-    message = " ".join(str(error).split())
+    message = OWN_STACK.split(" ".join(str(error).split()))[0]
     if isinstance(error, SystemExit):
         text = f"it called sys.exit({error.code!r})"
     else:
