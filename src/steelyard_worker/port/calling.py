@@ -20,3 +20,10 @@ def called(model: Callable[..., Any], arguments: Any, signature_of: Callable[...
     if takes_any or all(name in parameters for name in arguments):
         return model(**arguments)
     return model(*arguments.values())
+
+
+def mode_of(function: Callable[..., Any], training: bool) -> dict[str, Any]:
+    """Return the arguments with which a function is told its mode, under the names that it has for them."""
+    names = inspect.signature(function).parameters
+    values = {"train": training, "training": training, "is_training": training, "deterministic": not training}
+    return {name: value for name, value in values.items() if name in names}

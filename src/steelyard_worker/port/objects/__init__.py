@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from steelyard_worker.port.objects.base import Model
 
 KNOWN = (
-    "a torch.nn.Module, a Keras model, a mindspore.nn.Cell, a Gluon block, a Flax linen module with its variables, or a function "
+    "a torch.nn.Module, a Keras model, a tf.Module, a mindspore.nn.Cell, a Gluon block, a Flax linen module with its variables, or a function "
     "with its parameters"
 )
 
@@ -24,7 +24,7 @@ def wrap(value: Any) -> Model:
 
     A class that is an instance of a framework's own has imported that framework, so nothing is imported to find out.
     """
-    for recognised in (_of_keras, _of_torch, _of_mindspore, _of_mxnet, _of_jax):
+    for recognised in (_of_keras, _of_torch, _of_tensorflow, _of_mindspore, _of_mxnet, _of_jax):
         if (model := recognised(value)) is not None:
             return model
     if all(callable(getattr(value, name, None)) for name in OWN):
@@ -49,6 +49,15 @@ def _of_torch(value: Any) -> Model | None:
     from steelyard_worker.port.objects.torch_module import TorchModule
 
     return TorchModule(value)
+
+
+def _of_tensorflow(value: Any) -> Model | None:
+    tensorflow = sys.modules.get("tensorflow")
+    if tensorflow is None or not isinstance(value, tensorflow.Module):
+        return None
+    from steelyard_worker.port.objects.tf_module import TFModule
+
+    return TFModule(value)
 
 
 def _of_mindspore(value: Any) -> Model | None:

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from steelyard_worker.port.calling import called
+from steelyard_worker.port.calling import called, mode_of
 from steelyard_worker.port.observed import Bridge, Call
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ class LinenModule(Function):
 
     def forward(self, arguments: Any, observer: Observer, training: bool) -> Any:
         """Apply the module. `training` reaches it if its __call__ has an argument `train`, `training` or `deterministic`."""
-        named = _mode(type(self._module).__call__, training)
+        named = mode_of(type(self._module).__call__, training)
         with _followed(observer):
             return called(
                 lambda *a, **k: self._module.apply(self._parameters, *a, **k, **named), arguments, self._module.__call__
@@ -141,14 +141,6 @@ class PretrainedModel(Function):
 def _computing_in_float64(module: Any) -> Any:
     """Return the module with its field `dtype` set, where it has one; without, Flax computes in the dtype of what it gets."""
     return module.clone(dtype=jnp.float64) if getattr(module, "dtype", None) is not None else module
-
-
-def _mode(function: Any, training: bool) -> dict[str, Any]:
-    import inspect
-
-    names = inspect.signature(function).parameters
-    values = {"train": training, "training": training, "deterministic": not training}
-    return {name: value for name, value in values.items() if name in names}
 
 
 @contextlib.contextmanager
