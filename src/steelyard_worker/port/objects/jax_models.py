@@ -28,9 +28,50 @@ def wrap(value: Any) -> Model | None:
             return LinenModule(*value)
         if isinstance(getattr(value, "module", None), linen.Module) and hasattr(value, "params"):
             return PretrainedModel(value)
+    for known in (_nnx, _equinox, _haiku):
+        if (model := known(value)) is not None:
+            return model
     if isinstance(value, tuple) and len(value) == 2 and callable(value[0]):
         return Function(*value)
     return None
+
+
+def _of_function(value: Any, kind: type) -> tuple[Any, Any]:
+    """Return a module and the function that is called with it, if a value is (function, module) or a module alone; else two None."""
+    if isinstance(value, tuple) and len(value) == 2 and callable(value[0]) and isinstance(value[1], kind):
+        return value[1], value[0]
+    return (value, None) if isinstance(value, kind) else (None, None)
+
+
+def _nnx(value: Any) -> Model | None:
+    nnx = sys.modules.get("flax.nnx")
+    module, function = _of_function(value, nnx.Module) if nnx is not None else (None, None)
+    if module is None:
+        return None
+    from steelyard_worker.port.objects.nnx_module import NNXModule
+
+    return NNXModule(module, function)
+
+
+def _equinox(value: Any) -> Model | None:
+    equinox = sys.modules.get("equinox")
+    module, function = _of_function(value, equinox.Module) if equinox is not None else (None, None)
+    if module is None:
+        return None
+    from steelyard_worker.port.objects.equinox_module import EquinoxModule
+
+    return EquinoxModule(module, function)
+
+
+def _haiku(value: Any) -> Model | None:
+    haiku = sys.modules.get("haiku")
+    if haiku is None or not isinstance(value, tuple) or not 2 <= len(value) <= 3:
+        return None
+    if not isinstance(value[0], (haiku.Transformed, haiku.TransformedWithState)):
+        return None
+    from steelyard_worker.port.objects.haiku_functions import HaikuFunction
+
+    return HaikuFunction(*value)
 
 
 def _array(tensor: Any) -> np.ndarray:
