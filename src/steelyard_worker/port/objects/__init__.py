@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from steelyard_worker.port.errors import SideError
@@ -24,7 +25,7 @@ def wrap(value: Any) -> Model:
 
     A class that is an instance of a framework's own has imported that framework, so nothing is imported to find out.
     """
-    for recognised in (_of_keras, _of_torch, _of_tensorflow, _of_mindspore, _of_mxnet, _of_jax):
+    for recognised in (_of_keras, _of_torch, _of_tensorflow, _of_mindspore, _of_mxnet, _of_onnx, _of_jax):
         if (model := recognised(value)) is not None:
             return model
     if all(callable(getattr(value, name, None)) for name in OWN):
@@ -76,6 +77,21 @@ def _of_mxnet(value: Any) -> Model | None:
     from steelyard_worker.port.objects.gluon_block import GluonBlock
 
     return GluonBlock(value)
+
+
+def _of_onnx(value: Any) -> Model | None:
+    onnx = sys.modules.get("onnx")
+    is_path = isinstance(value, (str, Path)) and str(value).endswith(".onnx")
+    if not is_path and (onnx is None or not isinstance(value, onnx.ModelProto)):
+        return None
+    try:
+        from steelyard_worker.port.objects.onnx_model import OnnxModel
+    except ModuleNotFoundError as error:
+        raise SideError(
+            f"An ONNX model needs the packages onnx and onnxruntime, and '{error.name}' is missing. Use framework = \"onnxruntime\", or "
+            "name what is missing in requirements."
+        ) from None
+    return OnnxModel(value)
 
 
 def _of_jax(value: Any) -> Model | None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from steelyard_worker.port.observed import Observer
 
 # A weight of this name is (inputs, outputs), and a convolution's has its outputs last.
-ROLES = {"w": "kernel", "embeddings": "weight"}
+ROLES = {"w": "kernel", "embeddings": "weight", "offset": "bias"}
 STATE = "state"
 
 
