@@ -23,6 +23,7 @@ from steelyard_worker.port.side_file import MODEL, SideFile
 
 LIBRARIES = ("torch", "jax", "flax", "equinox", "haiku", "keras", "tensorflow", "mindspore", "mxnet", "onnx", "onnxruntime")
 LIBRARIES += ("transformers", "numpy")
+REQUIRED = "steelyard-requirements.json"
 
 
 class Side:
@@ -120,7 +121,13 @@ def _dtype(tensor: Any) -> str:
 
 def _libraries() -> dict[str, str]:
     loaded = {name: getattr(sys.modules.get(name), "__version__", "") for name in LIBRARIES}
-    return {name: version for name, version in loaded.items() if version}
+    return {name: version for name, version in loaded.items() if version} | _required()
+
+
+def _required() -> dict[str, str]:
+    """Return the packages that were added to the environment of the framework for this side."""
+    path = Path(sys.prefix) / REQUIRED
+    return dict(json.loads(path.read_text(encoding="utf-8"))["packages"]) if path.is_file() else {}
 
 
 def main(path: Path) -> None:
