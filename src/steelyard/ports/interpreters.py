@@ -32,5 +32,7 @@ def of(port: Port, screen: Screen) -> dict[str, Path]:
         environment = made[side.framework]
         if isinstance(environment, environments.Failure):
             raise UserError(environment.sentence)
-        found[side.name] = requirements.python_of(side, environment, screen.say) if side.requirements else environment.python
+        found[side.name] = (
+            requirements.python_of(side, environment, screen.say) if side.requirements else environment.python
+        )
     return found

@@ -45,7 +45,9 @@ def python_of(side: SideSpec, environment: Environment, say: Callable[[str], Non
     folder = cache_folder() / "port-environments" / _key(side.requirements, environment)
     with locked(folder):
         if not (folder / MARKER).is_file() or not python_in(folder).exists():
-            say(f"Adding {', '.join(side.requirements)} to the environment of {environment.name} for side '{side.name}'")
+            say(
+                f"Adding {', '.join(side.requirements)} to the environment of {environment.name} for side '{side.name}'"
+            )
             _make(side, environment, folder)
     return python_in(folder)
 

@@ -21,6 +21,35 @@ if TYPE_CHECKING:
 PROGRAM = WORKER / "port" / "__main__.py"
 LOG = "output.log"
 LAST_CHARACTERS = 300
+CHECKPOINTS = (
+    "HF_HOME",
+    "HF_HUB_CACHE",
+    "HUGGINGFACE_HUB_CACHE",
+    "HF_ENDPOINT",
+    "HF_TOKEN",
+    "HF_TOKEN_PATH",
+    "HF_HUB_OFFLINE",
+    "HF_DATASETS_CACHE",
+    "TRANSFORMERS_CACHE",
+    "TRANSFORMERS_OFFLINE",
+    "SENTENCE_TRANSFORMERS_HOME",
+    "TORCH_HOME",
+    "KERAS_HOME",
+    "TFHUB_CACHE_DIR",
+    "KAGGLEHUB_CACHE",
+    "MODELSCOPE_CACHE",
+    "MXNET_HOME",
+    "MINDSPORE_HUB_CACHE",
+    *(
+        spelt(name)
+        for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
+        for spelt in (str.upper, str.lower)
+    ),
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "REQUESTS_CA_BUNDLE",
+)
+"""Variables of the user that say where checkpoints lie and how they are fetched. They reach a side as well."""
 
 
 class SideError(UserError):
@@ -41,7 +70,7 @@ class SideProcess:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=self._log,
-                env=clean_environ(python),
+                env=clean_environ(python) | {name: os.environ[name] for name in CHECKPOINTS if name in os.environ},
                 cwd=file.parent,
                 start_new_session=True,
             )

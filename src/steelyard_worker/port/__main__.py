@@ -21,7 +21,19 @@ from steelyard_worker.port import nested, objects, observed
 from steelyard_worker.port.errors import SideError, sentence
 from steelyard_worker.port.side_file import MODEL, SideFile
 
-LIBRARIES = ("torch", "jax", "flax", "equinox", "haiku", "keras", "tensorflow", "mindspore", "mxnet", "onnx", "onnxruntime")
+LIBRARIES = (
+    "torch",
+    "jax",
+    "flax",
+    "equinox",
+    "haiku",
+    "keras",
+    "tensorflow",
+    "mindspore",
+    "mxnet",
+    "onnx",
+    "onnxruntime",
+)
 LIBRARIES += ("transformers", "numpy")
 REQUIRED = "steelyard-requirements.json"
 

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
     from steelyard_worker.port.observed import Observer
 
+_MAX_POOLS = (keras.layers.MaxPooling1D, keras.layers.MaxPooling2D, keras.layers.MaxPooling3D)
+
 
 def _array(tensor: Any) -> np.ndarray:
     found = np.asarray(keras.ops.convert_to_numpy(tensor))
@@ -52,6 +54,10 @@ class KerasModel:
 
     def prepare_double(self) -> None:
         """Let the layers that are made from now on compute in float64."""
+        if keras.config.backend() == "jax":
+            import jax
+
+            jax.config.update("jax_enable_x64", True)
         keras.utils.clear_session()
         keras.config.set_floatx("float64")
         keras.config.set_dtype_policy("float64")
@@ -141,11 +147,24 @@ def described(layer: Any) -> tuple[str, dict[str, Any]]:
         }
     if isinstance(layer, layers.Embedding):
         return "embedding", {}
+    if isinstance(layer, (*_MAX_POOLS, layers.AveragePooling1D, layers.AveragePooling2D, layers.AveragePooling3D)):
+        return "pooling", {
+            "kind": "maximum" if isinstance(layer, _MAX_POOLS) else "mean",
+            "window": _listed(layer.pool_size),
+            "stride": _listed(layer.strides),
+            "padding": layer.padding,
+            "size": "down",
+            "mean over": "the places that are there",
+        }
     if isinstance(layer, layers.LSTM):
         return "lstm", {}
     if isinstance(layer, layers.GRU):
         return "gru", {"reset_after": layer.reset_after}
     return "", {}
+
+
+def _listed(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value
 
 
 def _activation(layer: Any) -> str:

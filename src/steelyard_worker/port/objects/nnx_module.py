@@ -36,7 +36,9 @@ class NNXModule:
         self._module, self._function = module, function
         self.bridge = jax_tensors.BRIDGE
         for path, below in self._below().items():
-            setattr(below, PATH, path)  # a transformation such as nnx.jit calls copies, which have the attributes of their originals
+            setattr(
+                below, PATH, path
+            )  # transformations such as nnx.jit call copies, which have the attributes of the originals
 
     def tensors(self) -> Iterator[tuple[str, Any, bool]]:
         """Yield all variables by the attributes that lead to them; states of random generators are none."""

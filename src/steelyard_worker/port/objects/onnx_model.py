@@ -87,17 +87,23 @@ class OnnxModel:
     def place(self, arrays: Mapping[str, np.ndarray]) -> dict[str, Any]:
         """Return arrays in the dtypes of the model's inputs."""
         names = self._input_names(list(arrays))
-        return {given: array.astype(self._inputs[name]) for (given, array), name in zip(arrays.items(), names, strict=True)}
+        return {
+            given: array.astype(self._inputs[name]) for (given, array), name in zip(arrays.items(), names, strict=True)
+        }
 
     def forward(self, arguments: Any, observer: Observer, training: bool) -> Any:
         """Run all steps; a single output is returned alone, several by their names."""
         del training
         if not isinstance(arguments, dict):
-            arguments = dict(zip(self._inputs, arguments if isinstance(arguments, tuple) else (arguments,), strict=False))
+            arguments = dict(
+                zip(self._inputs, arguments if isinstance(arguments, tuple) else (arguments,), strict=False)
+            )
         values = dict(zip(self._input_names(list(arguments)), arguments.values(), strict=True))
         values |= self._constants | self._weights
         for name, of, node in self._passed_on:
-            (values[name],) = self._run(f"{name} of {of}", [node], [name], {each: values[each] for each in node.input if each})
+            (values[name],) = self._run(
+                f"{name} of {of}", [node], [name], {each: values[each] for each in node.input if each}
+            )
         for number, step in enumerate(self._steps):
             given = observer.entered(self._call(step), tuple(values[name] for name in step.inputs))
             fed = {name: values[name] for node in step.nodes for name in onnx_steps.used(node) if name in values}
@@ -135,7 +141,9 @@ class OnnxModel:
         if all(name in self._inputs for name in given):
             return given
         if len(given) > len(self._inputs):
-            raise SideError(f"The model has {len(self._inputs)} inputs ({', '.join(self._inputs)}), and {len(given)} are given.")
+            raise SideError(
+                f"The model has {len(self._inputs)} inputs ({', '.join(self._inputs)}), and {len(given)} are given."
+            )
         return list(self._inputs)[: len(given)]
 
     def _run(self, key: str, nodes: list[Any], outputs: list[str], fed: dict[str, Any]) -> list[Any]:
@@ -162,8 +170,8 @@ class OnnxModel:
                 if name in self._of and role:
                     own[role] = self._of[name]
         kind, settings = next(filter(lambda found: found[0], map(described, step.nodes)), ("", {}))
-        types = [node.op_type for node in step.nodes]
-        return Call("", step.name, types[0] if len(types) == 1 else "+".join(types[:4]), kind, settings, own if step.is_whole else {})
+        types = "+".join(node.op_type for node in step.nodes[:4])
+        return Call("", step.name, types, kind, settings, own if step.is_whole else {})
 
 
 def _is_real(array: np.ndarray) -> bool:
@@ -187,16 +195,18 @@ def _constant(node: Any) -> np.ndarray:
     return np.asarray(value, dtype.get(attribute.name))
 
 
-def _passed_on(nodes: list[Any], weights: Mapping[str, Any], constants: Mapping[str, Any]) -> list[tuple[str, str, Any]]:
+def _passed_on(
+    nodes: list[Any], weights: Mapping[str, Any], constants: Mapping[str, Any]
+) -> list[tuple[str, str, Any]]:
     """Return what is a weight in another form: its name, the weight's name, and the node."""
     found: list[tuple[str, str, Any]] = []
     of = {name: name for name in weights}
     for node in nodes:
         given = [name for name in node.input if name]
-        if node.op_type in onnx_steps.PASSED_ON and given and given[0] in of:
-            if all(name in constants for name in given[1:]):
-                of[node.output[0]] = of[given[0]]
-                found.append((node.output[0], of[given[0]], node))
+        is_of_weight = node.op_type in onnx_steps.PASSED_ON and given and given[0] in of
+        if is_of_weight and all(name in constants for name in given[1:]):
+            of[node.output[0]] = of[given[0]]
+            found.append((node.output[0], of[given[0]], node))
     return found
 
 

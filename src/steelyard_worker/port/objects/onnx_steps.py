@@ -34,7 +34,9 @@ class Step:
     weights: list[str] = field(default_factory=list)
 
 
-def steps(nodes: Sequence[Any], weights: Mapping[str, Any], constants: Iterable[str], results: Iterable[str]) -> list[Step]:
+def steps(
+    nodes: Sequence[Any], weights: Mapping[str, Any], constants: Iterable[str], results: Iterable[str]
+) -> list[Step]:
     """Return the steps of a graph in an order in which they can run. `results`: the names of its outputs."""
     nodes = [node for node in nodes if not _passes_weight_on(node, weights)]
     groups = _groups(nodes, weights)

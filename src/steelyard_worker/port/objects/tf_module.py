@@ -1,4 +1,4 @@
-"""TensorFlow: any tf.Module that can be called; modules and Keras layers in it are followed by replacing `__call__` on classes."""
+"""TensorFlow: any tf.Module that can be called; modules and Keras layers in it are followed by `__call__` of their classes."""
 
 from __future__ import annotations
 
@@ -59,7 +59,9 @@ class TFModule:
 
     def __init__(self, module: Any) -> None:
         if not callable(module):
-            raise SideError(f"The tf.Module {type(module).__name__} has no __call__. Give it one, which computes the outputs.")
+            raise SideError(
+                f"The tf.Module {type(module).__name__} has no __call__. Give it one, which computes the outputs."
+            )
         self._module = module
         self.bridge = Bridge(lambda value: isinstance(value, (tf.Tensor, tf.Variable)), _array, _like)
         tf.config.run_functions_eagerly(run_eagerly=True)  # a compiled function calls its modules once, with no values

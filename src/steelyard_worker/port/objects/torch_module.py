@@ -131,6 +131,20 @@ def _convolution(module: Any) -> dict[str, Any]:
     }
 
 
+def _pooling(module: Any) -> dict[str, Any]:
+    is_max = isinstance(module, nn.modules.pooling._MaxPoolNd)
+    found = {
+        "kind": "maximum" if is_max else "mean",
+        "window": module.kernel_size,
+        "stride": module.stride,
+        "padding": module.padding,
+        "size": "up" if module.ceil_mode else "down",
+    }
+    if not is_max:
+        found["mean over"] = "the window" if module.count_include_pad else "the places that are there"
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in found.items()}
+
+
 # Classes, kind, and the settings that a module of it has.
 _KINDS: list[tuple[Any, str, Callable[[Any], dict[str, Any]]]] = [
     (nn.LayerNorm, "layer_norm", lambda m: {"epsilon": m.eps}),
@@ -140,6 +154,7 @@ _KINDS: list[tuple[Any, str, Callable[[Any], dict[str, Any]]]] = [
     (nn.modules.conv._ConvNd, "convolution", _convolution),
     (nn.Embedding, "embedding", lambda m: {"padding": m.padding_idx}),
     (nn.GELU, "gelu", lambda m: {"approximate": m.approximate}),
+    ((nn.modules.pooling._MaxPoolNd, nn.AvgPool1d, nn.AvgPool2d, nn.AvgPool3d), "pooling", _pooling),
     (nn.LSTM, "lstm", lambda _: {}),
     (nn.GRU, "gru", lambda _: {}),
 ]
