@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,8 @@ import pytest
 from decides import Sources
 
 from steelyard.ports import scaffold
+
+SIDES = Path(__file__).parents[1] / "ports" / "sides"
 
 PAGE = Path(__file__).parents[2] / "docs" / "port.md"
 CODE = re.compile(r"```(\w+)\n(.*?)```", re.DOTALL)
@@ -44,9 +47,9 @@ def model():
 def decided() -> Sources:
     return Sources(
         "ports",
-        frameworks=("pytorch", "tensorflow", "jax"),
+        frameworks=("pytorch", "tensorflow", "jax", "mindspore", "mxnet", "onnxruntime"),
         modules=("steelyard.ports.check", "steelyard.cli.commands.port"),
-        files=("docs/port.md", "src/steelyard_worker/port"),
+        files=("docs/port.md", "src/steelyard_worker/port", "tests/ports/sides"),
     )
 
 
@@ -136,3 +139,56 @@ def test_every_template_of_a_side_runs_as_it_is_written(tmp_path):
     code, out, err = steelyard(tmp_path, "check", "all", "--json")
     assert code == 1, err
     assert json.loads(out)["record"]["outputs"]
+
+
+KINDS = {
+    "mindspore.nn.Cell": ("mindspore_side", "mindspore", "", "float32"),
+    "mxnet.gluon.Block": ("mxnet_side", "mxnet", "", "float64"),
+    "tf.Module": ("tf_module_side", "tensorflow", "", "float64"),
+    "flax.nnx.Module": ("nnx_side", "jax", "", "float64"),
+    "equinox.Module": ("equinox_side", "jax", "equinox", "float64"),
+    "haiku.Transformed": ("haiku_side", "jax", "dm-haiku", "float64"),
+    "onnx.ModelProto": ("onnx_side", "onnxruntime", "", "float32"),
+    "keras.Model on torch": ("keras_side", "pytorch", "keras", "float64"),
+    "keras.Model on jax": ("keras_side", "jax", "keras", "float64"),
+}
+INPUT = """
+[inputs.x]
+shape = [2, 3, 8, 8]
+low = -2
+high = 2
+"""
+
+
+def pair(folder: Path, side: str, framework: str, requirement: str, kind: str) -> Path:
+    """Make a port of the network in tests/ports/sides from PyTorch to one other kind of object."""
+    folder.mkdir()
+    for name in ("weights", "pytorch_side", side):
+        shutil.copyfile(SIDES / f"{name}.py", folder / f"{name}.py")
+    text = (folder / f"{side}.py").read_text(encoding="utf-8").replace('"BACKEND"', f'"{kind.rpartition(" ")[2]}"')
+    (folder / f"{side}.py").write_text(text, encoding="utf-8")
+    requirements = f'requirements = ["{requirement}"]' if requirement else ""
+    tables = f'[sides.pytorch_side]\nframework = "pytorch"\n[sides.{side}]\nframework = "{framework}"\n{requirements}\n'
+    (folder / "port.toml").write_text(tables + INPUT, encoding="utf-8")
+    return folder
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_of_object_is_compared_with_its_twin_in_pytorch(tmp_path, kind):
+    side, framework, requirement, precision = KINDS[kind]
+    folder = pair(tmp_path / "port", side, framework, requirement, kind)
+    code, out, err = steelyard(tmp_path, "check", "port", "--json")
+    assert code == 0, (out, err)
+    record = json.loads(out)["record"]
+    assert (record["right"]["kind"], record["precision"]) == (kind.partition(" ")[0], precision)
+    assert requirement in ("", *record["right"]["libraries"])
+    assert {each["kind"] for each in record["compared"]} == {"convolution", "batch_norm", "dense", "layer_norm"}
+    assert len(record["compared"]) == 5
+    path = folder / f"{side}.py"
+    path.write_text(path.read_text(encoding="utf-8").replace("EPS = 1e-5", "EPS = 1e-3"), encoding="utf-8")
+    code, out, err = steelyard(tmp_path, "check", "port", "--json")
+    assert code == 1, (out, err)
+    (difference,) = json.loads(out)["record"]["differences"]
+    assert (difference["where"], difference["left"]) == ("in", "norm")
+    assert difference["right"].rpartition("/")[2] in ("norm", "1", "2", "layer_norm", "l")
+    assert difference["cause"] == f"layer norm: pytorch_side has epsilon 1e-05, {side} has epsilon 0.001"

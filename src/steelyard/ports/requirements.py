@@ -1,4 +1,4 @@
-"""Packages that a side needs beside its framework: an environment of their own, laid over the managed one, which is not changed."""
+"""Packages that a side needs beside its framework: in an environment of their own, laid over the managed one."""
 
 from __future__ import annotations
 

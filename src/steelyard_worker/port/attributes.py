@@ -36,7 +36,7 @@ def modules(
 
 
 def replaced(value: Any, new: Callable[[Any], Any]) -> Any:
-    """Return a value with everything in its lists, tuples and dictionaries replaced; lists and dictionaries are changed in place."""
+    """Return a value with everything in its containers replaced; lists and dictionaries are changed in place."""
     if isinstance(value, Mapping):
         for key, part in value.items():
             value[key] = replaced(part, new)  # type: ignore[index]

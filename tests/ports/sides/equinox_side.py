@@ -1,7 +1,8 @@
 """The same small network as pytorch_side.py in Equinox, for one sample."""
 
 import equinox as eqx
-import jax, jax.numpy as jnp
+import jax
+import jax.numpy as jnp
 from weights import W
 
 EPS = 1e-5
@@ -14,8 +15,8 @@ class BN(eqx.Module):
     var: jax.Array
 
     def __call__(self, x):
-        s = lambda v: v[:, None, None]
-        return (x - s(self.mean)) / jnp.sqrt(s(self.var) + 1e-5) * s(self.weight) + s(self.bias)
+        mean, var, weight, bias = (v[:, None, None] for v in (self.mean, self.var, self.weight, self.bias))
+        return (x - mean) / jnp.sqrt(var + 1e-5) * weight + bias
 
 
 class Net(eqx.Module):
@@ -47,26 +48,14 @@ class Net(eqx.Module):
 
 
 def model():
-    m = Net()
-    w = lambda m: [
-        m.conv.weight,
-        m.conv.bias,
-        m.head[0].weight,
-        m.head[0].bias,
-        m.head[2].weight,
-        m.head[2].bias,
-        m.head[3].weight,
-        m.head[3].bias,
-    ]
-    new = [
-        W["conv.weight"],
-        W["conv.bias"][:, None, None],
-        W["up.weight"],
-        W["up.bias"],
-        W["norm.weight"],
-        W["norm.bias"],
-        W["down.weight"],
-        W["down.bias"],
-    ]
-    m = eqx.tree_at(w, m, [jnp.asarray(a) for a in new])
-    return lambda net, x: jax.vmap(net)(x), m
+    net = Net()
+    layers = {"conv": net.conv, "up": net.head[0], "norm": net.head[2], "down": net.head[3]}
+    old = [getattr(layer, role) for layer in layers.values() for role in ("weight", "bias")]
+    new = [jnp.asarray(W[f"{name}.{role}"]) for name in layers for role in ("weight", "bias")]
+    new = [array.reshape(before.shape) for array, before in zip(new, old, strict=True)]
+
+    def where(net):
+        of_net = (net.conv, net.head[0], net.head[2], net.head[3])
+        return [getattr(layer, role) for layer in of_net for role in ("weight", "bias")]
+
+    return lambda net, x: jax.vmap(net)(x), eqx.tree_at(where, net, new)

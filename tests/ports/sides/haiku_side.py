@@ -1,7 +1,8 @@
 """The same small network as pytorch_side.py in Haiku."""
 
 import haiku as hk
-import jax, jax.numpy as jnp
+import jax
+import jax.numpy as jnp
 from weights import W
 
 EPS = 1e-5

@@ -1,7 +1,6 @@
 """The same small network as pytorch_side.py in MindSpore."""
 
-import mindspore as ms
-from mindspore import nn, ops, Parameter, Tensor
+from mindspore import Tensor, nn, ops
 from weights import W
 
 EPS = 1e-5

@@ -1,7 +1,8 @@
 """The same small network as pytorch_side.py in Flax NNX."""
 
+import jax
+import jax.numpy as jnp
 from flax import nnx
-import jax, jax.numpy as jnp
 from weights import W
 
 EPS = 1e-5

@@ -1,7 +1,10 @@
 """The same small network as pytorch_side.py as an ONNX file."""
 
-import numpy as np, onnx
-from onnx import helper as h, numpy_helper as nh, TensorProto as T
+import numpy as np
+import onnx
+from onnx import TensorProto as T
+from onnx import helper as h
+from onnx import numpy_helper as nh
 from weights import W
 
 EPS = 1e-5

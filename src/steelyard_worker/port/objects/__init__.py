@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from steelyard_worker.port.objects.base import Model
 
 KNOWN = (
-    "a torch.nn.Module, a Keras model, a tf.Module, a mindspore.nn.Cell, a Gluon block, a Flax linen module with its variables, or a function "
-    "with its parameters"
+    "a module of PyTorch, TensorFlow, MindSpore, Gluon, Flax NNX or Equinox, a Keras model, the path of an ONNX file, a Flax linen "
+    "module or a transformed function of Haiku with its parameters, or a function with its parameters"
 )
 
 # What an object of any other framework needs, in a class of the user's own: the methods of `base.Model`.
@@ -88,8 +88,8 @@ def _of_onnx(value: Any) -> Model | None:
         from steelyard_worker.port.objects.onnx_model import OnnxModel
     except ModuleNotFoundError as error:
         raise SideError(
-            f"An ONNX model needs the packages onnx and onnxruntime, and '{error.name}' is missing. Use framework = \"onnxruntime\", or "
-            "name what is missing in requirements."
+            f"An ONNX model needs the packages onnx and onnxruntime, and '{error.name}' is missing. Use framework = "
+            '"onnxruntime", or name what is missing in requirements.'
         ) from None
     return OnnxModel(value)
 

@@ -38,8 +38,8 @@ class EquinoxModule(Function):
     def __init__(self, module: Any, function: Callable[..., Any] | None = None) -> None:
         if function is None and not callable(module):
             raise SideError(
-                f"The module {type(module).__name__} has no __call__. Return (function, module); the function gets the module and "
-                "the inputs."
+                f"The module {type(module).__name__} has no __call__. Return (function, module): the function gets "
+                "the module and the inputs."
             )
         arrays, self._rest = eqx.partition(module, jax_tensors.is_array)
         super().__init__(function, arrays)
@@ -62,7 +62,7 @@ class EquinoxModule(Function):
 
 
 def _path_of(below: dict[str, Any]) -> Callable[[Any], str]:
-    """Return what finds a module's path: by itself, or, for a copy that a transformation such as `filter_jit` calls, by its array."""
+    """Return what finds a module's path: by itself; a copy, which `filter_jit` for one calls, by one of its arrays."""
     of_modules = {id(each): path for path, each in below.items()}
     of_arrays = {(type(each), id(array)): path for path, each in below.items() for array in _own(each).values()}
 

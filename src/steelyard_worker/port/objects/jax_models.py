@@ -37,7 +37,7 @@ def wrap(value: Any) -> Model | None:
 
 
 def _of_function(value: Any, kind: type) -> tuple[Any, Any]:
-    """Return a module and the function that is called with it, if a value is (function, module) or a module alone; else two None."""
+    """Return a module and the function that is called with it, if a value is a module or (function, module)."""
     if isinstance(value, tuple) and len(value) == 2 and callable(value[0]) and isinstance(value[1], kind):
         return value[1], value[0]
     return (value, None) if isinstance(value, kind) else (None, None)

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from flax import nnx
 
 from steelyard_worker.port import attributes
@@ -17,6 +16,8 @@ from steelyard_worker.port.observed import Call
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
+
+    import numpy as np
 
     from steelyard_worker.port.observed import Observer
 
