@@ -22,19 +22,9 @@ from steelyard_worker.port.errors import SideError, sentence
 from steelyard_worker.port.side_file import MODEL, SideFile
 
 LIBRARIES = (
-    "torch",
-    "jax",
-    "flax",
-    "equinox",
-    "haiku",
-    "keras",
-    "tensorflow",
-    "mindspore",
-    "mxnet",
-    "onnx",
-    "onnxruntime",
+    *("torch", "jax", "flax", "equinox", "haiku", "keras", "tensorflow", "mindspore", "mxnet", "onnx", "onnxruntime"),
+    *("transformers", "numpy"),
 )
-LIBRARIES += ("transformers", "numpy")
 REQUIRED = "steelyard-requirements.json"
 
 
@@ -128,7 +118,8 @@ def _place(tensor: Any) -> Any:
 
 def _dtype(tensor: Any) -> str:
     """Return the name of a tensor's dtype, such as float32, as NumPy has it: frameworks write torch.float32 or Float32."""
-    return re.findall(r"\w+", str(tensor.dtype).lower())[-1]
+    found: list[str] = re.findall(r"\w+", str(tensor.dtype).lower())
+    return found[-1]
 
 
 def _libraries() -> dict[str, str]:

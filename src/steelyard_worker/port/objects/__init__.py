@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from steelyard_worker.port.objects.base import Model
 
 KNOWN = (
-    "a module of PyTorch, TensorFlow, MindSpore, Gluon, Flax NNX or Equinox, a Keras model, the path of an ONNX file, a Flax linen "
-    "module or a transformed function of Haiku with its parameters, or a function with its parameters"
+    "a module of PyTorch, TensorFlow, MindSpore, Gluon, Flax NNX or Equinox, a Keras model, an ONNX file, a module of "
+    "Flax linen or a transformed function of Haiku with its parameters, or a function with its parameters"
 )
 
 # What an object of any other framework needs, in a class of the user's own: the methods of `base.Model`.
