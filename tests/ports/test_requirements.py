@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from steelyard.environments import Environment
+from steelyard.environments import Environment, list_environments
 from steelyard.errors import UserError
 from steelyard.ports import requirements
 from steelyard.ports.definition import SideSpec
@@ -32,7 +32,9 @@ def environment(tmp_path, monkeypatch):
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     python = ".".join(map(str, sys.version_info[:3]))
     packages = {each.metadata["Name"]: each.version for each in distributions() if each.metadata["Name"] != "steelyard"}
-    return Environment("jax", "jax", "1", Path(sys.executable), python, packages, Path(sys.prefix), "contents")
+    folder = tmp_path / "jax-0.10.2-cpu-0123456789ab"
+    folder.symlink_to(sys.prefix)
+    return Environment("jax", "jax", "0.10.2", Path(sys.executable), python, packages, folder, "contents")
 
 
 def side(*required):
@@ -53,6 +55,8 @@ def test_an_environment_is_made_once_and_has_the_packages_of_the_managed_one(env
     marker = json.loads((python.parents[1] / requirements.MARKER).read_text(encoding="utf-8"))
     assert marker == {"packages": {}}
     assert requirements.python_of(side("numpy"), environment, said.append) == python
+    (listed,) = list_environments()
+    assert (listed.name, listed.folder) == ("jax@0.10.2+required", python.parents[1])
     assert said == ["Adding numpy to the environment of jax for side 'second'"]
 
 
@@ -69,13 +73,12 @@ def test_what_cannot_be_installed_is_one_sentence_and_leaves_nothing_that_looks_
 
 def test_other_requirements_and_other_contents_have_other_environments(environment):
     other = Environment(**{**vars(environment), "contents": "changed"})
-    keys = [
-        requirements._key(("a", "b"), environment),
-        requirements._key(("a",), environment),
-        requirements._key(("a", "b"), other),
+    names = [
+        requirements._name(required, environment.folder, each)
+        for required, each in ((("a", "b"), environment), (("a",), environment), (("a", "b"), other))
     ]
-    assert len(set(keys)) == 3
-    assert requirements._key(("b", "a"), environment) == keys[0]
+    assert len(set(names)) == 3
+    assert requirements._name(("b", "a"), environment.folder, environment) == names[0]
 
 
 @pytest.mark.parametrize(

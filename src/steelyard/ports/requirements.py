@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import hashlib
 import json
 import re
 from typing import TYPE_CHECKING
 
+from steelyard.environments import verification
 from steelyard.environments.execution import execute
-from steelyard.environments.folders import locked, python_in, site_folders
+from steelyard.environments.folders import environments_folder, locked, python_in, site_folders
 from steelyard.environments.install_errors import InstallError
 from steelyard.environments.pip_settings import no_index
 from steelyard.environments.uv import Uv, find_uv, open_log
 from steelyard.errors import UserError
 from steelyard.files import atomic
 from steelyard.files.folders import remove_folder
-from steelyard.files.paths import cache_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -42,7 +43,7 @@ def python_of(side: SideSpec, environment: Environment, say: Callable[[str], Non
             f"Side '{side.name}' has requirements, but {side.framework} has no managed environment. Leave them out, or name an "
             "interpreter with env."
         )
-    folder = cache_folder() / "port-environments" / _key(side.requirements, environment)
+    folder = environments_folder() / _name(side.requirements, environment.folder, environment)
     with locked(folder):
         if not (folder / MARKER).is_file() or not python_in(folder).exists():
             say(
@@ -57,17 +58,19 @@ def added(output: str) -> dict[str, str]:
     return dict(ADDED.findall(output))
 
 
-def _key(requirements: Sequence[str], environment: Environment) -> str:
-    parts = (environment.contents, str(environment.folder), environment.python_version, *sorted(requirements))
-    return f"{environment.framework}-{hashlib.sha256(chr(0).join(parts).encode()).hexdigest()[:16]}"
+def _name(requirements: Sequence[str], managed: Path, environment: Environment) -> str:
+    """Return the name of a folder beside the managed one, so that `steelyard env` lists and removes it like the others."""
+    parts = (environment.contents, str(managed), environment.python_version, *sorted(requirements))
+    framework, version, accelerator, _ = managed.name.rsplit("-", 3)
+    key = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:12]
+    return f"{framework}-{version}+required-{accelerator}-{key}"
 
 
 def _make(side: SideSpec, environment: Environment, folder: Path) -> None:
     assert environment.folder is not None
-    uv = Uv(open_log(f"port-{folder.name}"))
+    uv = Uv(open_log(folder.name))
     try:
         remove_folder(folder)
-        folder.parent.mkdir(parents=True, exist_ok=True)
         packages = _resolved(side.requirements, environment, uv)
         uv.create(folder, environment.python_version)
         if packages:
@@ -82,6 +85,10 @@ def _make(side: SideSpec, environment: Environment, folder: Path) -> None:
     # addsitedir, because it also reads the .pth files of the managed environment; it comes behind the side's own packages.
     lines = [f"import site; site.addsitedir({str(path)!r})" for path in managed]
     atomic.write_text(own / LAID_OVER, "\n".join(lines) + "\n")
+    now = dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
+    atomic.write_text(
+        folder / verification.MARKER, json.dumps({"name": environment.name, "verified_at": now}, indent=1)
+    )
     atomic.write_text(folder / MARKER, json.dumps({"packages": packages}, indent=1))
 
 
