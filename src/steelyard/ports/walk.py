@@ -52,7 +52,7 @@ class Walk:
 
 @dataclass(frozen=True)
 class Inputs:
-    """What a walk needs. `tolerance`: the relative distance that counts as rounding."""
+    """What a walk needs. `tolerance`: the relative distance that counts as rounding. `training`: the mode of both models."""
 
     left: SideProcess
     right: SideProcess
@@ -61,13 +61,14 @@ class Inputs:
     tensors: Table[str, SideTensor]
     tolerance: float
     say: Callable[[str], None]
+    training: bool = False
 
 
 def walk(of: Inputs) -> Walk:
     """Compare both models module by module. UserError: one of them returns other values each time."""
-    first, second = forward(of.left, of.arrays), forward(of.right, of.arrays)
+    first, second = (forward(side, of.arrays, training=of.training) for side in (of.left, of.right))
     for side, once in ((of.left, first), (of.right, second)):
-        _check_repeats(side, once, forward(side, of.arrays), of.tolerance)
+        _check_repeats(side, once, forward(side, of.arrays, training=of.training), of.tolerance)
     paired = _paired_outputs(first, second)
     known = [{one for one, _ in paired}, {other for _, other in paired}]
     unpaired = [
@@ -97,7 +98,7 @@ class _Walker:
         while (place := self._next(begin, second)) is not None:
             begin, difference = place
             self._of.say(f"They part {difference.where} {difference.left}.")
-            second = forward(self._of.right, self._of.arrays, self._inputs, self._outputs)
+            second = forward(self._of.right, self._of.arrays, self._inputs, self._outputs, self._of.training)
             left = _largest(_outputs(self._first, second))
             total = _largest(self._found.outputs)
             part = (apart - left) / total if total > self._of.tolerance and np.isfinite(apart) else None

@@ -49,11 +49,11 @@ class EquinoxModule(Function):
         """Return arrays of JAX; floats in the dtype of the module's arrays."""
         return jax_tensors.placed(dict(arrays), jax.tree_util.tree_leaves(self._parameters))
 
-    def forward(self, arguments: Any, observer: Observer, training: bool) -> Any:
+    def forward(self, arguments: Any, observer: Observer | None, training: bool) -> Any:
         """Call the module without compiling it; modules below it report to the observer."""
         module = eqx.nn.inference_mode(eqx.combine(self._parameters, self._rest), value=not training)
         below = attributes.modules(module, lambda value: isinstance(value, eqx.Module), _members)
-        classes = {type(each) for each in below.values()}
+        classes = {type(each) for each in below.values()} if observer is not None else set()
         with jax.disable_jit(), classes_followed(observer, classes, _path_of(below), _call):
             if self._function is None:
                 return called(module, arguments, type(module).__call__)

@@ -9,7 +9,7 @@ import jax
 
 from steelyard_worker.port.following import followed
 from steelyard_worker.port.objects import jax_tensors
-from steelyard_worker.port.objects.jax_models import Function
+from steelyard_worker.port.objects.jax_models import OfVariables
 from steelyard_worker.port.observed import Call
 
 if TYPE_CHECKING:
@@ -24,10 +24,12 @@ ROLES = {"w": "kernel", "embeddings": "weight", "offset": "bias"}
 STATE = "state"
 
 
-class HaikuFunction(Function):
+class HaikuFunction(OfVariables):
     """`hk.transform(function)` with its parameters, or `hk.transform_with_state(function)` with parameters and state."""
 
     kind = "haiku.Transformed"
+    without_randomness = False
+    """Whether a function trains is an argument of the user's own."""
 
     def __init__(self, transformed: Any, parameters: Any, state: Any = None) -> None:
         self._has_state = isinstance(transformed, hk.TransformedWithState)
@@ -44,14 +46,14 @@ class HaikuFunction(Function):
         """Return arrays of JAX; floats in the dtype of the parameters."""
         return jax_tensors.placed(dict(arrays), jax.tree_util.tree_leaves(self._parameters))
 
-    def forward(self, arguments: Any, observer: Observer, training: bool) -> Any:
+    def forward(self, arguments: Any, observer: Observer | None, training: bool) -> Any:
         """Apply the function without compiling it. Whether it trains is an argument of the user's own, given by `inputs`."""
         del training
         trees = [self._parameters["params"], *([self._parameters[STATE]] if self._has_state else [])]
         leaves = {name: leaf for name, leaf, _ in self.tensors()}
 
         def intercept(following: Callable[..., Any], given: Any, named: Any, context: Any) -> Any:
-            if context.method_name != "__call__":
+            if observer is None or context.method_name != "__call__":
                 return following(*given, **named)
             return followed(observer, _call(context.module, leaves), following, given, named)
 
