@@ -61,8 +61,10 @@ class OnnxModel:
         self._read()
 
     def tensors(self) -> Iterator[tuple[str, Any, bool]]:
-        """Yield all initialisers of real numbers. A file does not say which were trained."""
-        yield from ((name, array, True) for name, array in self._weights.items())
+        """Yield all initialisers of real numbers; a file does not say which were trained, but statistics of norms were not."""
+        norms = (node for node in self._model.graph.node if node.op_type == "BatchNormalization")
+        statistics = {name for node in norms for name in node.input[3:5]}
+        yield from ((name, array, name not in statistics) for name, array in self._weights.items())
 
     def load(self, arrays: Mapping[str, np.ndarray]) -> None:
         """Replace initialisers."""
