@@ -9,6 +9,7 @@ import selectors
 import signal
 import subprocess
 import time
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from steelyard.catalog.frameworks import WORKER
@@ -16,40 +17,12 @@ from steelyard.environments.interpreter import clean_environ, command
 from steelyard.errors import UserError
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Mapping
 
 PROGRAM = WORKER / "port" / "__main__.py"
 LOG = "output.log"
 LAST_CHARACTERS = 300
-CHECKPOINTS = (
-    "HF_HOME",
-    "HF_HUB_CACHE",
-    "HUGGINGFACE_HUB_CACHE",
-    "HF_ENDPOINT",
-    "HF_TOKEN",
-    "HF_TOKEN_PATH",
-    "HF_HUB_OFFLINE",
-    "HF_DATASETS_CACHE",
-    "TRANSFORMERS_CACHE",
-    "TRANSFORMERS_OFFLINE",
-    "SENTENCE_TRANSFORMERS_HOME",
-    "TORCH_HOME",
-    "KERAS_HOME",
-    "TFHUB_CACHE_DIR",
-    "KAGGLEHUB_CACHE",
-    "MODELSCOPE_CACHE",
-    "MXNET_HOME",
-    "MINDSPORE_HUB_CACHE",
-    *(
-        spelt(name)
-        for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
-        for spelt in (str.upper, str.lower)
-    ),
-    "SSL_CERT_FILE",
-    "SSL_CERT_DIR",
-    "REQUESTS_CA_BUNDLE",
-)
-"""Variables of the user that say where checkpoints lie and how they are fetched. They reach a side as well."""
+VARIABLES = Path(__file__).with_name("variables_of_checkpoints.txt")
 
 
 class SideError(UserError):
@@ -70,7 +43,7 @@ class SideProcess:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=self._log,
-                env=clean_environ(python) | {name: os.environ[name] for name in CHECKPOINTS if name in os.environ},
+                env=clean_environ(python) | _of_checkpoints(os.environ),
                 cwd=file.parent,
                 start_new_session=True,
             )
@@ -144,3 +117,9 @@ class SideProcess:
 def _close(stream: IO[bytes]) -> None:
     with contextlib.suppress(BrokenPipeError):
         stream.close()
+
+
+def _of_checkpoints(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the user's variables that say where checkpoints lie and how they are fetched, in capitals or small letters."""
+    listed = {line for line in VARIABLES.read_text(encoding="utf-8").splitlines() if not line.startswith("#")}
+    return {name: value for name, value in environ.items() if name.upper() in listed}
