@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -58,9 +59,7 @@ class KerasModel:
     def prepare_double(self) -> None:
         """Let the layers that are made from now on compute in float64."""
         if keras.config.backend() == "jax":
-            import jax
-
-            jax.config.update("jax_enable_x64", True)
+            sys.modules["jax"].config.update("jax_enable_x64", True)
         keras.utils.clear_session()
         keras.config.set_floatx("float64")
         keras.config.set_dtype_policy("float64")
