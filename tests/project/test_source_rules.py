@@ -159,7 +159,7 @@ def test_the_orchestrator_uses_only_the_shared_modules_of_the_worker() -> None:
 # What a user's own model may be an object of: file of `port/objects` -> libraries.
 OBJECTS = {
     "torch_module.py": {"torch"},
-    "keras_model.py": {"keras"},
+    "keras_model.py": {"keras", "tensorflow"},
     "tf_module.py": {"tensorflow"},
     "mindspore_cell.py": {"mindspore"},
     "gluon_block.py": {"mxnet"},
