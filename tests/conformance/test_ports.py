@@ -178,12 +178,15 @@ def test_every_kind_of_object_is_compared_with_its_twin_in_pytorch(tmp_path, kin
     side, framework, requirement, precision = KINDS[kind]
     folder = pair(tmp_path / "port", side, framework, requirement, kind)
     code, out, err = steelyard(tmp_path, "check", "port", "--json")
-    assert code == 0, (out, err)
+    # Of these kinds Keras alone is followed in training, where its batch norm really differs from PyTorch's.
+    known = [VARIANCE.replace("first", "pytorch_side").replace("second", side)] if side == "keras_side" else []
+    assert code == len(known), (out, err)
     record = json.loads(out)["record"]
     assert (record["right"]["kind"], record["precision"]) == (kind.partition(" ")[0], precision)
     assert requirement in ("", *record["right"]["libraries"])
     assert {each["kind"] for each in record["compared"]} == {"convolution", "batch_norm", "dense", "layer_norm"}
-    assert len(record["compared"]) == 5
+    assert (len(record["compared"]), record["differences"]) == (5, [])
+    assert sorted({one["cause"] for stage in record["training"] for one in stage["differences"]}) == known
     path = folder / f"{side}.py"
     path.write_text(path.read_text(encoding="utf-8").replace("EPS = 1e-5", "EPS = 1e-3"), encoding="utf-8")
     code, out, err = steelyard(tmp_path, "check", "port", "--json")
@@ -194,6 +197,7 @@ def test_every_kind_of_object_is_compared_with_its_twin_in_pytorch(tmp_path, kin
     assert difference["cause"] == f"layer norm: pytorch_side has epsilon 1e-05, {side} has epsilon 0.001"
 
 
+VARIANCE = "running statistics: first has the variance over n - 1, second has the variance over n"
 TRAINING_TOML = """
 contract = 1
 [sides.first]
@@ -313,9 +317,6 @@ def trained(place: Path, framework: str, side: str) -> tuple[dict[str, list[str]
         each["name"]: sorted({one["cause"] for one in each["differences"]}) for each in stages if not each["unseen"]
     }
     return causes, {each["name"]: each["unseen"] for each in stages if each["unseen"]}
-
-
-VARIANCE = "running statistics: first has the variance over n - 1, second has the variance over n"
 
 
 def test_training_of_a_port_to_keras_agrees_but_for_the_variance(tmp_path):

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from steelyard_worker.port import attributes
-from steelyard_worker.port.calling import mode_of
+from steelyard_worker.port import attributes, kinds
+from steelyard_worker.port.calling import check_callable, in_order, mode_of
+from steelyard_worker.port.errors import SideError, message
 from steelyard_worker.port.following import classes_followed, objects_followed
 from steelyard_worker.port.observed import Bridge, Call, Observer
 
@@ -96,3 +97,37 @@ def test_a_mode_is_given_under_the_name_that_a_function_has(training, expected):
     assert mode_of(lambda x, is_training: x, training) == expected
     assert mode_of(lambda x, deterministic: x, training) == {"deterministic": not training}
     assert mode_of(lambda x: x, training) == {}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"), [({"a": 1, "b": 2}, (1, 2)), ((1, 2), (1, 2)), ([1, 2], ([1, 2],)), (1, (1,))]
+)
+def test_inputs_are_arguments_in_their_order(arguments, expected):
+    assert in_order(arguments) == expected
+
+
+def test_a_module_that_cannot_be_called_is_refused_with_what_to_do():
+    check_callable(Scaled(1), "")
+    with pytest.raises(SideError, match=r"^The module object has no __call__\. Give it one\.$"):
+        check_callable(object(), "Give it one.")
+
+
+def test_the_first_class_of_a_table_says_what_a_module_computes():
+    known = [(Shifted, "sum", lambda m: {"factor": m.factor}), ((Scaled, int), "product", lambda _: {})]
+    assert kinds.described(Shifted(3), known) == ("sum", {"factor": 3})
+    assert kinds.described(Scaled(3), known) == ("product", {})
+    assert kinds.described("x", known) == ("", {})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "sizes differ.",
+        "sizes\n  differ",
+        "sizes differ ---------- C++ at core.cc:7",
+        "sizes differ Stack trace: a.so",
+        "{{function_node __wrapped__MatMul_device_/job:localhost}} sizes differ [Op:MatMul] name: x",
+    ],
+)
+def test_what_a_framework_in_cpp_adds_to_an_error_is_left_out(text):
+    assert message(ValueError(text)) == "sizes differ"

@@ -144,6 +144,7 @@ def test_a_side_without_float64_is_compared_in_float32_against_its_own_rounding(
     assert answer.code == code
     record = answer.json["record"]
     assert record["precision"] == "float32"
+    assert "Both sides compute in float32, because first and second cannot in float64" in answer.err
     assert 4e-6 <= record["tolerance"] < 1e-3
     assert len(answer.json["findings"]) == code
 
@@ -212,3 +213,12 @@ def test_variables_that_say_where_checkpoints_lie_reach_a_side(small, monkeypatc
     small.write("second.py", side("call('a', x)", extra=extra))
     answer = small.check()
     assert answer.code == 0, answer.err
+
+
+def test_the_side_that_fails_in_float64_is_named_and_both_compute_in_float32(small):
+    """An operation without a float64 kernel is no mistake of the user's."""
+    refusing = "call('a', x if x.dtype == 'f4' else x[:0] / 'no kernel')"
+    small.write("second.py", side(refusing))
+    answer = small.check()
+    assert (answer.code, answer.json["record"]["precision"]) == (0, "float32"), answer
+    assert "Both sides compute in float32, because second cannot in float64" in answer.err

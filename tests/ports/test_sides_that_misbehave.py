@@ -16,6 +16,29 @@ CASES = {
     "a syntax error": ("def model(:\n", "invalid syntax"),
     "no model()": ("def network(): pass\n", "has no function model()"),
     "nothing returned": ("def model(): pass\n", "model() returned a NoneType"),
+    "a class": (
+        "from numpy_model import *\n\ndef model():\n    return NumpyModel\n",
+        "model() returned the class NumpyModel and no object of it, which is not",
+    ),
+    "a model and more": (
+        "from numpy_model import *\n\ndef model():\n    return NumpyModel([], None), {}\n",
+        "model() returned (NumpyModel, dict), which is not",
+    ),
+    "tensors that are made too late": (
+        """from numpy_model import *
+
+def model():
+    layer = dense("a", 5, 3, 0)
+
+    def run(call, tokens):
+        found.modules["a"] = layer
+        return call("a", tokens)
+
+    found = NumpyModel([], run)
+    return found
+""",
+        "The model made 'a.bias' at its first call, when it was too late to load anything into it.",
+    ),
     "exit": ("import sys\n\ndef model():\n    sys.exit(0)\n", "it called sys.exit(0)"),
     "an end without a word": ("import os\n\ndef model():\n    print('out of luck')\n    os._exit(0)\n", "out of luck"),
     "another shape": (

@@ -38,6 +38,7 @@ class Side:
 
     def _use(self, model: Any) -> None:
         self._model, self._learning = model, Learning(self._file, model)
+        self._is_new = True  # it was not called yet
 
     def describe(self, folder: str) -> dict[str, Any]:
         """Save every tensor as a file, and return what they are, and versions of the libraries that are loaded."""
@@ -72,9 +73,11 @@ class Side:
         return {"double": self._model.double() or self._remade()}
 
     def _remade(self) -> bool:
-        """Make the model again with float64 as the framework's default, and the same values. False: a tensor is float32."""
+        """Make the model again with float64 as the framework's default, and the same values. False: that is not possible."""
+        prepare = getattr(self._model, "prepare_double", None)
         before = [self._model.bridge.to_array(tensor) for _, tensor, _ in self._model.tensors()]
-        self._model.prepare_double()
+        if prepare is None or not prepare():
+            return False
         self._use(objects.wrap(self._file.call(MODEL)))
         after = list(self._model.tensors())
         if len(after) != len(before) or any(_dtype(tensor) == "float32" for _, tensor, _ in after):
@@ -127,12 +130,23 @@ class Side:
 
     def _run(self, arrays: dict[str, str], observer: observed.Observer, training: bool) -> Any:
         arguments = self._learning.arguments(arrays)
+        before = self._names() if self._is_new else set[str]()
         try:
-            return self._model.forward(arguments, observer, training)
+            result = self._model.forward(arguments, observer, training)
         except SideError:
             raise
         except BaseException as error:
             raise SideError(sentence("The forward pass", error, self._file.path)) from error
+        if self._is_new and (late := sorted(self._names() - before)):
+            raise SideError(
+                f"The model made '{late[0]}' at its first call, when it was too late to load anything into it. Let model() call "
+                "it once, and load the checkpoint then."
+            )
+        self._is_new = False
+        return result
+
+    def _names(self) -> set[str]:
+        return {name for name, _, _ in self._model.tensors()}
 
 
 def _place(tensor: Any) -> Any:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import inspect
 from typing import TYPE_CHECKING, Any
 
+from steelyard_worker.port.errors import SideError
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -20,6 +22,19 @@ def called(model: Callable[..., Any], arguments: Any, signature_of: Callable[...
     if takes_any or all(name in parameters for name in arguments):
         return model(**arguments)
     return model(*arguments.values())
+
+
+def in_order(arguments: Any) -> tuple[Any, ...]:
+    """Return one tensor, a tuple, or the values of a dictionary as arguments without names."""
+    if isinstance(arguments, dict):
+        return tuple(arguments.values())
+    return arguments if isinstance(arguments, tuple) else (arguments,)
+
+
+def check_callable(module: Any, advice: str) -> None:
+    """Refuse a module that cannot be called. `advice`: what to do, as a sentence."""
+    if not callable(module):
+        raise SideError(f"The module {type(module).__name__} has no __call__. {advice}")
 
 
 def mode_of(function: Callable[..., Any], training: bool) -> dict[str, Any]:

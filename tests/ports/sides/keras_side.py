@@ -14,7 +14,7 @@ def model():
     x = keras.Input((3, 8, 8))
     h = layers.Permute((2, 3, 1))(x)
     h = layers.Conv2D(6, 3, padding="same", name="conv")(h)
-    h = layers.BatchNormalization(epsilon=1e-5, name="bn")(h)
+    h = layers.BatchNormalization(momentum=0.9, epsilon=1e-5, name="bn")(h)
     h = layers.MaxPooling2D(2, name="pool")(layers.Activation("relu")(h))
     h = layers.GlobalAveragePooling2D()(h)
     h = layers.Activation("gelu")(layers.Dense(16, name="up")(h))

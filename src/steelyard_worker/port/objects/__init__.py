@@ -28,10 +28,19 @@ def wrap(value: Any) -> Model:
     for recognised in (_of_keras, _of_torch, _of_tensorflow, _of_mindspore, _of_mxnet, _of_onnx, _of_jax):
         if (model := recognised(value)) is not None:
             return model
-    if all(callable(getattr(value, name, None)) for name in OWN):
+    if not isinstance(value, type) and all(callable(getattr(value, name, None)) for name in OWN):
         own: Model = value
         return own
-    raise SideError(f"model() returned a {type(value).__name__}, which is not {KNOWN}. Return one of these.")
+    raise SideError(f"model() returned {_words(value)}, which is not {KNOWN}. Return one of these.")
+
+
+def _words(value: Any) -> str:
+    """Return what a value is: a class itself, the parts of a tuple, or the class of an object."""
+    if isinstance(value, type):
+        return f"the class {value.__name__} and no object of it"
+    if type(value) is tuple:
+        return f"({', '.join(type(part).__name__ for part in value)})"
+    return f"a {type(value).__name__}"
 
 
 def _of_keras(value: Any) -> Model | None:

@@ -9,18 +9,17 @@ import equinox as eqx
 import jax
 
 from steelyard_worker.port import attributes
-from steelyard_worker.port.calling import called
-from steelyard_worker.port.errors import SideError
+from steelyard_worker.port.calling import called, check_callable, in_order
 from steelyard_worker.port.following import classes_followed
+from steelyard_worker.port.kinds import described
 from steelyard_worker.port.objects import jax_tensors
-from steelyard_worker.port.objects.jax_models import Function
+from steelyard_worker.port.objects.jax_models import BY_FUNCTION, Function, named_leaves
 from steelyard_worker.port.observed import Call
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    import numpy as np
-
+    from steelyard_worker.port.kinds import Known
     from steelyard_worker.port.observed import Observer
 
 
@@ -36,18 +35,11 @@ class EquinoxModule(Function):
     kind = "equinox.Module"
 
     def __init__(self, module: Any, function: Callable[..., Any] | None = None) -> None:
-        if function is None and not callable(module):
-            raise SideError(
-                f"The module {type(module).__name__} has no __call__. Return (function, module): the function gets "
-                "the module and the inputs."
-            )
+        if function is None:
+            check_callable(module, BY_FUNCTION)
         arrays, self._rest = eqx.partition(module, jax_tensors.is_array)
+        jax_tensors.check_values(named_leaves(self._rest))
         super().__init__(function, arrays)
-        self.bridge = jax_tensors.BRIDGE
-
-    def place(self, arrays: dict[str, np.ndarray]) -> dict[str, Any]:  # type: ignore[override]
-        """Return arrays of JAX; floats in the dtype of the module's arrays."""
-        return jax_tensors.placed(dict(arrays), jax.tree_util.tree_leaves(self._parameters))
 
     def forward(self, arguments: Any, observer: Observer | None, training: bool) -> Any:
         """Call the module without compiling it; modules below it report to the observer."""
@@ -57,8 +49,7 @@ class EquinoxModule(Function):
         with jax.disable_jit(), classes_followed(observer, classes, _path_of(below), _call):
             if self._function is None:
                 return called(module, arguments, type(module).__call__)
-            given = tuple(arguments.values()) if isinstance(arguments, dict) else arguments
-            return self._function(module, *(given if isinstance(given, tuple) else (given,)))
+            return self._function(module, *in_order(arguments))
 
 
 def _path_of(below: dict[str, Any]) -> Callable[[Any], str]:
@@ -81,15 +72,7 @@ def _own(module: Any) -> dict[str, Any]:
 
 def _call(path: str, module: Any) -> Call:
     own = {role: f"{path}/{role}" for role in _own(module)}
-    return Call("", path, type(module).__name__, *described(module), tensors=own)
-
-
-def described(module: Any) -> tuple[str, dict[str, Any]]:
-    """Return what a module computes and its constants, in words that all frameworks share."""
-    for types, kind, settings in _KINDS:
-        if isinstance(module, types):
-            return kind, settings(module)
-    return "", {}
+    return Call("", path, type(module).__name__, *described(module, _KINDS), tensors=own)
 
 
 def _convolution(module: Any) -> dict[str, Any]:
@@ -114,8 +97,7 @@ def _pooling(module: Any) -> dict[str, Any]:
 
 
 _MAX_POOLS = (eqx.nn.MaxPool1d, eqx.nn.MaxPool2d, eqx.nn.MaxPool3d)
-# Classes, kind, and the settings that a module of it has.
-_KINDS: list[tuple[Any, str, Callable[[Any], dict[str, Any]]]] = [
+_KINDS: Known = [
     (eqx.nn.LayerNorm, "layer_norm", lambda m: {"epsilon": m.eps}),
     (eqx.nn.RMSNorm, "rms_norm", lambda m: {"epsilon": m.eps}),
     (eqx.nn.GroupNorm, "group_norm", lambda m: {"epsilon": m.eps, "groups": m.groups}),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import TYPE_CHECKING, Any
 
 import mxnet as mx
@@ -11,11 +12,13 @@ from mxnet.gluon import nn, rnn
 from steelyard_worker.port.calling import called
 from steelyard_worker.port.errors import SideError
 from steelyard_worker.port.following import objects_followed
+from steelyard_worker.port.kinds import described
 from steelyard_worker.port.observed import Bridge, Call
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
+    from steelyard_worker.port.kinds import Known
     from steelyard_worker.port.observed import Observer
 
 FLOATS = (np.dtype("float16"), np.dtype("float32"), np.dtype("float64"))
@@ -44,9 +47,11 @@ class GluonBlock:
         if isinstance(block, mx.gluon.HybridBlock):
             block.hybridize(active=False)  # a compiled block calls no other
         self.bridge = Bridge(lambda value: isinstance(value, mx.nd.NDArray), _array, _like)
+        for name, parameter in self._named().items():
+            _data(name, parameter)  # SideError: it has no values yet
 
     def tensors(self) -> Iterator[tuple[str, Any, bool]]:
-        """Yield all parameters by the attributes that lead to them. SideError: the shape of one is not known yet."""
+        """Yield all parameters by the attributes that lead to them."""
         for name, parameter in self._named().items():
             yield name, _data(name, parameter), parameter.grad_req != "null"
 
@@ -61,9 +66,6 @@ class GluonBlock:
         """Convert all parameters to float64."""
         self._block.cast("float64")
         return True
-
-    def prepare_double(self) -> None:
-        """Nothing: a model of this kind is converted."""
 
     def place(self, arrays: Mapping[str, np.ndarray]) -> dict[str, Any]:
         """Return arrays on the device of the block; floats in the dtype of its first parameter that has one."""
@@ -90,8 +92,6 @@ class GluonBlock:
 
 def _in_order(block: Any, arguments: dict[str, Any]) -> tuple[Any, ...]:
     """Return the inputs as `forward` takes them: Gluon passes arguments by their places alone."""
-    import inspect
-
     method = getattr(type(block), "hybrid_forward", None)
     is_hybrid = type(block).forward is mx.gluon.HybridBlock.forward and method is not None
     names = list(inspect.signature(method if is_hybrid else type(block).forward).parameters)[2 if is_hybrid else 1 :]
@@ -123,15 +123,7 @@ def _blocks(block: Any, path: str) -> Iterator[tuple[str, Any]]:
 
 def _call(path: str, block: Any) -> Call:
     own = {role: f"{path}.{role}" for role in block._reg_params}
-    return Call("", path, type(block).__name__, *described(block), tensors=own)
-
-
-def described(block: Any) -> tuple[str, dict[str, Any]]:
-    """Return what a block computes and its constants, in words that all frameworks share."""
-    for types, kind, settings in _KINDS:
-        if isinstance(block, types):
-            return kind, settings(block)
-    return "", {}
+    return Call("", path, type(block).__name__, *described(block, _KINDS), tensors=own)
 
 
 def _dense(block: Any) -> dict[str, Any]:
@@ -161,8 +153,7 @@ def _pooling(block: Any) -> dict[str, Any]:
     }
 
 
-# Classes, kind, and the settings that a block of it has.
-_KINDS: list[tuple[Any, str, Callable[[Any], dict[str, Any]]]] = [
+_KINDS: Known = [
     (nn.LayerNorm, "layer_norm", lambda b: {"epsilon": b._epsilon}),
     (nn.GroupNorm, "group_norm", lambda b: {"epsilon": b._kwargs["eps"], "groups": b._kwargs["num_groups"]}),
     (

@@ -7,16 +7,17 @@ from typing import TYPE_CHECKING, Any
 import haiku as hk
 import jax
 
+from steelyard_worker.port.calling import in_order
+from steelyard_worker.port.errors import SideError
 from steelyard_worker.port.following import followed
-from steelyard_worker.port.objects import jax_tensors
+from steelyard_worker.port.kinds import described
 from steelyard_worker.port.objects.jax_models import OfVariables
 from steelyard_worker.port.observed import Call
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    import numpy as np
-
+    from steelyard_worker.port.kinds import Known
     from steelyard_worker.port.observed import Observer
 
 # A weight of this name is (inputs, outputs), and a convolution's has its outputs last.
@@ -31,20 +32,21 @@ class HaikuFunction(OfVariables):
     without_randomness = False
     """Whether a function trains is an argument of the user's own."""
 
-    def __init__(self, transformed: Any, parameters: Any, state: Any = None) -> None:
+    def __init__(self, transformed: Any, *trees: Any) -> None:
         self._has_state = isinstance(transformed, hk.TransformedWithState)
-        tree = {"params": parameters, STATE: state or {}} if self._has_state else {"params": parameters}
-        super().__init__(transformed, tree)
-        self.bridge = jax_tensors.BRIDGE
+        names = ("params", STATE) if self._has_state else ("params",)
+        if len(trees) != len(names):
+            made_by = "hk.transform_with_state" if self._has_state else "hk.transform"
+            raise SideError(
+                f"A function of {made_by} is returned as (transformed, {', '.join(names)}), and model() returned "
+                f"{'it alone' if not trees else f'{1 + len(trees)} objects'}."
+            )
+        super().__init__(transformed, dict(zip(names, trees, strict=True)))
 
     def tensors(self) -> Any:
         """Yield the leaves of the trees; those of the state are not trained."""
         for name, leaf, _ in super().tensors():
             yield name, leaf, not name.startswith(f"{STATE}/")
-
-    def place(self, arrays: dict[str, np.ndarray]) -> dict[str, Any]:  # type: ignore[override]
-        """Return arrays of JAX; floats in the dtype of the parameters."""
-        return jax_tensors.placed(dict(arrays), jax.tree_util.tree_leaves(self._parameters))
 
     def forward(self, arguments: Any, observer: Observer | None, training: bool) -> Any:
         """Apply the function without compiling it. Whether it trains is an argument of the user's own, given by `inputs`."""
@@ -57,10 +59,8 @@ class HaikuFunction(OfVariables):
                 return following(*given, **named)
             return followed(observer, _call(context.module, leaves), following, given, named)
 
-        given = arguments if isinstance(arguments, (dict, tuple)) else (arguments,)
-        in_order = tuple(given.values()) if isinstance(given, dict) else given
         with jax.disable_jit(), hk.intercept_methods(intercept):
-            result = self._function.apply(*trees, None, *in_order)
+            result = self._function.apply(*trees, None, *in_order(arguments))
         return result[0] if self._has_state else result
 
 
@@ -73,7 +73,7 @@ def _call(module: Any, leaves: dict[str, Any]) -> Call:
             if before == f"{tree}/{path}":
                 own[ROLES.get(role, role)] = name
     own |= _averages(module, path, leaves)
-    return Call("", path, type(module).__name__, *described(module), tensors=own)
+    return Call("", path, type(module).__name__, *described(module, _KINDS), tensors=own)
 
 
 def _averages(module: Any, path: str, leaves: dict[str, Any]) -> dict[str, str]:
@@ -82,14 +82,6 @@ def _averages(module: Any, path: str, leaves: dict[str, Any]) -> dict[str, str]:
         return {}
     names = {"mean": f"{STATE}/{path}/~/mean_ema/average", "variance": f"{STATE}/{path}/~/var_ema/average"}
     return {role: name for role, name in names.items() if name in leaves}
-
-
-def described(module: Any) -> tuple[str, dict[str, Any]]:
-    """Return what a module computes and its constants, in words that all frameworks share."""
-    for types, kind, settings in _KINDS:
-        if isinstance(module, types):
-            return kind, settings(module)
-    return "", {}
 
 
 def _convolution(module: Any) -> dict[str, Any]:
@@ -109,8 +101,7 @@ def _pooling(module: Any) -> dict[str, Any]:
     }
 
 
-# Classes, kind, and the settings that a module of it has.
-_KINDS: list[tuple[Any, str, Callable[[Any], dict[str, Any]]]] = [
+_KINDS: Known = [
     (hk.LayerNorm, "layer_norm", lambda m: {"epsilon": m.eps}),
     (hk.RMSNorm, "rms_norm", lambda m: {"epsilon": m.eps}),
     (hk.GroupNorm, "group_norm", lambda m: {"epsilon": m.eps, "groups": m.groups}),

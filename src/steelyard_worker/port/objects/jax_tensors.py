@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax._src.interpreters.batching import BatchTracer
 
+from steelyard_worker.port.errors import SideError
 from steelyard_worker.port.observed import Bridge
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
 
 
 def is_array(value: Any) -> bool:
@@ -50,7 +54,14 @@ def doubled(value: Any) -> Any:
     return jnp.asarray(value, jnp.float64) if is_floating(value) else value
 
 
-def placed(arrays: dict[str, np.ndarray], leaves: list[Any]) -> dict[str, Any]:
+def check_values(named: Iterable[tuple[str, Any]]) -> None:
+    """Refuse arrays that have a shape alone, as `jax.eval_shape` makes them. SideError: one of them is such an array."""
+    for name, leaf in named:
+        if isinstance(leaf, jax.ShapeDtypeStruct):
+            raise SideError(f"'{name}' of the model has a shape, but no values. Let model() load a checkpoint into it.")
+
+
+def placed(arrays: Mapping[str, np.ndarray], leaves: Iterable[Any]) -> dict[str, Any]:
     """Return arrays of JAX; floats in the dtype of the first of the leaves that has one."""
     dtype = next((leaf.dtype for leaf in leaves if is_floating(leaf)), jnp.float32)
     return {name: jnp.asarray(array, dtype if array.dtype.kind == "f" else None) for name, array in arrays.items()}

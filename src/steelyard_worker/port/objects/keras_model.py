@@ -56,13 +56,9 @@ class KerasModel:
         """Layers keep the dtype with which they were made, so the model has to be made again."""
         return False
 
-    def prepare_double(self) -> None:
+    def prepare_double(self) -> bool:
         """Let the layers that are made from now on compute in float64."""
-        if keras.config.backend() == "jax":
-            sys.modules["jax"].config.update("jax_enable_x64", True)
-        keras.utils.clear_session()
-        keras.config.set_floatx("float64")
-        keras.config.set_dtype_policy("float64")
+        return compute_in_float64()
 
     def place(self, arrays: Mapping[str, np.ndarray]) -> dict[str, Any]:
         """Return tensors; floats in Keras' own dtype."""
@@ -113,6 +109,19 @@ class KerasModel:
         if isinstance(getattr(self._model, "input", None), dict) or not names:
             return arguments
         return [arguments[name] for name in names] if set(names) == set(arguments) else [*arguments.values()]
+
+
+def compute_in_float64() -> bool:
+    """Let the layers that are made from now on compute in float64. False: Keras would round to float32 in between."""
+    if keras.config.backend() == "jax":
+        sys.modules["jax"].config.update("jax_enable_x64", True)
+    keras.utils.clear_session()
+    keras.config.set_floatx("float64")
+    keras.config.set_dtype_policy("float64")
+    # A table of Keras lets operations on float64 return float32, on all backends but TensorFlow.
+    table = getattr(sys.modules.get("keras.src.backend.common.dtypes"), "BIT64_TO_BIT32_DTYPE", {})
+    table["float64"] = "float64"
+    return str(keras.backend.result_type("float64", "float32")) == "float64"
 
 
 class KerasUpdater:

@@ -11,11 +11,13 @@ from mindspore import nn
 
 from steelyard_worker.port.calling import called
 from steelyard_worker.port.following import objects_followed
+from steelyard_worker.port.kinds import described
 from steelyard_worker.port.observed import Bridge, Call
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
+    from steelyard_worker.port.kinds import Known
     from steelyard_worker.port.observed import Observer
 
 FLOATS = (mindspore.float16, mindspore.bfloat16, mindspore.float32, mindspore.float64)
@@ -59,9 +61,6 @@ class MindSporeCell:
                 parameter.set_dtype(mindspore.float64)
         return True
 
-    def prepare_double(self) -> None:
-        """Nothing: a model of this kind is converted."""
-
     def place(self, arrays: Mapping[str, np.ndarray]) -> dict[str, Any]:
         """Return tensors; floats in the dtype of the first parameter that has one."""
         dtypes = (parameter.dtype for _, parameter in self._named())
@@ -99,15 +98,7 @@ def _own(cell: Any) -> list[tuple[str, Any]]:
 
 def _call(path: str, cell: Any) -> Call:
     own = {ROLES.get(role, role): f"{path}.{role}" for role, _ in _own(cell)}
-    return Call("", path, type(cell).__name__, *described(cell), tensors=own)
-
-
-def described(cell: Any) -> tuple[str, dict[str, Any]]:
-    """Return what a cell computes and its constants, in words that all frameworks share."""
-    for types, kind, settings in _KINDS:
-        if isinstance(cell, types):
-            return kind, settings(cell)
-    return "", {}
+    return Call("", path, type(cell).__name__, *described(cell, _KINDS), tensors=own)
 
 
 def _padding(cell: Any) -> Any:
@@ -147,8 +138,7 @@ def _classes(*names: str) -> tuple[Any, ...]:
     return tuple(each for each in found if each is not None)
 
 
-# Classes, kind, and the settings that a cell of it has.
-_KINDS: list[tuple[Any, str, Callable[[Any], dict[str, Any]]]] = [
+_KINDS: Known = [
     (nn.LayerNorm, "layer_norm", lambda c: {"epsilon": c.epsilon}),
     (nn.GroupNorm, "group_norm", lambda c: {"epsilon": c.eps, "groups": c.num_groups}),
     (

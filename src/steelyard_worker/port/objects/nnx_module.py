@@ -9,9 +9,11 @@ import jax.numpy as jnp
 from flax import nnx
 
 from steelyard_worker.port import attributes
-from steelyard_worker.port.calling import called, mode_of
+from steelyard_worker.port.calling import called, check_callable, in_order, mode_of
 from steelyard_worker.port.following import classes_followed
+from steelyard_worker.port.kinds import described
 from steelyard_worker.port.objects import jax_tensors
+from steelyard_worker.port.objects.jax_models import BY_FUNCTION
 from steelyard_worker.port.observed import Call
 
 if TYPE_CHECKING:
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 
     import numpy as np
 
+    from steelyard_worker.port.kinds import Known
     from steelyard_worker.port.observed import Observer
 
 PATH = "steelyard_path"
@@ -34,12 +37,14 @@ class NNXModule:
     kind = "flax.nnx.Module"
 
     def __init__(self, module: Any, function: Callable[..., Any] | None = None) -> None:
+        if function is None:
+            check_callable(module, BY_FUNCTION)
         self._module, self._function = module, function
         self.bridge = jax_tensors.BRIDGE
         for path, below in self._below().items():
-            setattr(
-                below, PATH, path
-            )  # transformations such as nnx.jit call copies, which have the attributes of the originals
+            # Transformations such as nnx.jit call copies, which have the attributes of the originals.
+            setattr(below, PATH, path)
+        jax_tensors.check_values((name, each.get_value()) for name, each in self._variables().items())
 
     def tensors(self) -> Iterator[tuple[str, Any, bool]]:
         """Yield all variables by the attributes that lead to them; states of random generators are none."""
@@ -63,9 +68,6 @@ class NNXModule:
                 module.dtype = jnp.float64
         return True
 
-    def prepare_double(self) -> None:
-        """Nothing: a model of this kind is converted."""
-
     def place(self, arrays: Mapping[str, np.ndarray]) -> dict[str, Any]:
         """Return arrays of JAX; floats in the dtype of the variables."""
         return jax_tensors.placed(dict(arrays), [tensor for _, tensor, _ in self.tensors()])
@@ -76,8 +78,7 @@ class NNXModule:
         classes = {type(module) for module in self._below().values()}
         with jax.disable_jit(), classes_followed(observer, classes, lambda module: getattr(module, PATH, ""), _call):
             if self._function is not None:
-                given = tuple(arguments.values()) if isinstance(arguments, dict) else arguments
-                return self._function(self._module, *(given if isinstance(given, tuple) else (given,)))
+                return self._function(self._module, *in_order(arguments))
             named = mode_of(type(self._module).__call__, training)
             return called(lambda *a, **k: self._module(*a, **k, **named), arguments, type(self._module).__call__)
 
@@ -94,27 +95,19 @@ class NNXModule:
 
 
 def _own(module: Any) -> list[tuple[str, Any]]:
-    """Return the variables of a module itself that hold an array of numbers."""
+    """Return the variables of a module itself that hold an array of numbers, or the shape of one."""
+    variables = [(role, value) for role, value in _members(module) if isinstance(value, nnx.Variable)]
     return [
         (role, value)
-        for role, value in _members(module)
-        if isinstance(value, nnx.Variable)
-        and not isinstance(value, nnx.RngState)
-        and jax_tensors.is_array(value.get_value())
+        for role, value in variables
+        if not isinstance(value, nnx.RngState)
+        and (jax_tensors.is_array(value.get_value()) or isinstance(value.get_value(), jax.ShapeDtypeStruct))
     ]
 
 
 def _call(path: str, module: Any) -> Call:
     own = {role: f"{path}/{role}" for role, _ in _own(module)}
-    return Call("", path, type(module).__name__, *described(module), tensors=own)
-
-
-def described(module: Any) -> tuple[str, dict[str, Any]]:
-    """Return what a module computes and its constants, in words that all frameworks share."""
-    for types, kind, settings in _KINDS:
-        if isinstance(module, types):
-            return kind, settings(module)
-    return "", {}
+    return Call("", path, type(module).__name__, *described(module, _KINDS), tensors=own)
 
 
 def _convolution(module: Any) -> dict[str, Any]:
@@ -127,8 +120,7 @@ def _convolution(module: Any) -> dict[str, Any]:
     }
 
 
-# Classes, kind, and the settings that a module of it has.
-_KINDS: list[tuple[Any, str, Callable[[Any], dict[str, Any]]]] = [
+_KINDS: Known = [
     (nnx.LayerNorm, "layer_norm", lambda m: {"epsilon": m.epsilon}),
     (nnx.RMSNorm, "rms_norm", lambda m: {"epsilon": m.epsilon}),
     (nnx.GroupNorm, "group_norm", lambda m: {"epsilon": m.epsilon, "groups": m.num_groups}),

@@ -9,8 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from steelyard_worker.port import attributes
-from steelyard_worker.port.calling import called, mode_of
-from steelyard_worker.port.errors import SideError
+from steelyard_worker.port.calling import called, check_callable, mode_of
 from steelyard_worker.port.following import classes_followed
 from steelyard_worker.port.observed import Bridge, Call
 
@@ -58,10 +57,7 @@ class TFModule:
     kind = "tf.Module"
 
     def __init__(self, module: Any) -> None:
-        if not callable(module):
-            raise SideError(
-                f"The tf.Module {type(module).__name__} has no __call__. Give it one, which computes the outputs."
-            )
+        check_callable(module, "Give it one, which computes the outputs.")
         self._module = module
         self.bridge = Bridge(lambda value: isinstance(value, (tf.Tensor, tf.Variable)), _array, _like)
         tf.config.run_functions_eagerly(run_eagerly=True)  # a compiled function calls its modules once, with no values
@@ -89,12 +85,11 @@ class TFModule:
                     setattr(module, name, attributes.replaced(value, lambda each: _doubled(each, known)))
         return True
 
-    def prepare_double(self) -> None:
+    def prepare_double(self) -> bool:
         """Let Keras layers that are made from now on compute in float64."""
-        keras = sys.modules["keras"]
-        keras.utils.clear_session()
-        keras.config.set_floatx("float64")
-        keras.config.set_dtype_policy("float64")
+        from steelyard_worker.port.objects import keras_model
+
+        return keras_model.compute_in_float64()
 
     def place(self, arrays: Mapping[str, np.ndarray]) -> dict[str, Any]:
         """Return tensors; floats in the dtype of the first variable that has one."""
@@ -148,10 +143,10 @@ def _call(path: str, module: Any) -> Call:
     for role, value in _members(module):
         if isinstance(value, tf.Variable):
             own[ROLES.get(role, role)] = f"{path}/{role}"
-    return Call("", path, type(module).__name__, *described(module), tensors=own)
+    return Call("", path, type(module).__name__, *_described(module), tensors=own)
 
 
-def described(module: Any) -> tuple[str, dict[str, Any]]:
+def _described(module: Any) -> tuple[str, dict[str, Any]]:
     """Return what a module computes and its constants: known for Keras layers, unknown for modules of a user's own."""
     if _is_keras(module):
         from steelyard_worker.port.objects import keras_model

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from steelyard_worker.port import kinds
 from steelyard_worker.port.calling import called
 from steelyard_worker.port.errors import SideError
 from steelyard_worker.port.observed import Bridge, Call
@@ -56,9 +57,6 @@ class TorchModule:
         """Convert all tensors to float64."""
         self._module = self._module.double()
         return True
-
-    def prepare_double(self) -> None:
-        """Nothing: a model of this kind is converted."""
 
     def place(self, arrays: Mapping[str, np.ndarray]) -> dict[str, Any]:
         """Return tensors on the device of the module; floats in the dtype of its first parameter, integers as int64."""
@@ -196,9 +194,9 @@ def _own(path: str, module: nn.Module) -> dict[str, str]:
 
 def described(module: nn.Module) -> tuple[str, dict[str, Any]]:
     """Return what a module computes and its constants, in words that all frameworks share."""
-    for types, kind, settings in _KINDS:
-        if isinstance(module, types):
-            return kind, settings(module)
+    known = kinds.described(module, _KINDS)
+    if known[0]:
+        return known
     epsilon = getattr(module, "variance_epsilon", getattr(module, "eps", None))
     if "RMSNorm" in type(module).__name__ and isinstance(epsilon, float):
         return "rms_norm", {"epsilon": epsilon}
