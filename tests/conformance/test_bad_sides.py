@@ -28,7 +28,7 @@ KINDS = {
             "return Net": "model() returned the class Net",
             "return good(), {}": "model() returned (Net, dict), which is not",
         },
-        "The forward pass failed in line 26: ValueError: For 'MatMul' the input dimensions must be equal",
+        "The forward pass failed in line 25: ValueError: For 'MatMul' the input dimensions must be equal",
     ),
     "mxnet": (
         "mxnet",
@@ -73,7 +73,7 @@ KINDS = {
             "return eqx.nn.make_with_state(eqx.nn.BatchNorm)(6, 'b', mode='batch')": "a module of Equinox with its state",
             "return jax.vmap, eqx.filter_eval_shape(Net)": NO_VALUES,
         },
-        "The forward pass failed in line 64: TypeError: dot_general requires contracting dimensions",
+        "model() of side.py failed in line 57: TypeError: cannot reshape array of shape (16, 7) (size 112) into shape (16, 6)",
     ),
     "haiku": (
         "jax",

@@ -86,6 +86,11 @@ def test_other_requirements_and_other_contents_have_other_environments(environme
     [
         ('requirements = ["--pre"]', "'--pre' names no package"),
         ('requirements = ["./mine"]', "'./mine' names no package"),
+        (
+            'requirements = ["timm @ https://example.org/timm.whl"]',
+            "'timm @ https://example.org/timm.whl' names no package",
+        ),
+        ('requirements = ["timm --pre"]', "'timm --pre' names no package"),
         ('requirements = ["numpy"]\nenv = "/usr/bin/python3"', "Give either 'env' or 'requirements'"),
         ('requirements = ["numpy"]', "fake has no managed environment"),
         ('requirements = "numpy"', "requirements"),

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 FILE = "port.toml"
-PACKAGE = re.compile(r"[A-Za-z0-9][\w.-]*\s*($|[\[<>=!~;@ ])")
-"""What a requirement begins with: a package. Options, folders and addresses alone do not."""
+PACKAGE = re.compile(r"[A-Za-z0-9][\w.-]*(\[[\w.,\s-]*\])?\s*($|[<>=!~;])")
+"""What a requirement begins with: a package of the registry. Options, folders and addresses are none."""
 SIDES = 2
 
 
@@ -109,14 +109,20 @@ def _side(path: Path, name: str, table: Any) -> SideSpec:
     if not found.path(path.parent).is_file():
         sentence = f"there is no file {found.path(path.parent).name}. It has model(), which returns your model."
         raise settings_files.wrong(path, "file", where, sentence)
-    if found.env and found.requirements:
+    _check_requirements(path, where, found)
+    return found
+
+
+def _check_requirements(path: Path, where: str, side: SideSpec) -> None:
+    if side.env and side.requirements:
         sentence = "an interpreter of your own has its packages already. Give either 'env' or 'requirements'."
         raise settings_files.wrong(path, "requirements", where, sentence)
-    for requirement in found.requirements:
+    for requirement in side.requirements:
         if not PACKAGE.match(requirement):
-            sentence = f"'{requirement}' names no package. Name packages as for pip, such as 'timm' or 'timm==1.0.22'."
+            sentence = (
+                f"'{requirement}' names no package. Name packages of the registry, such as 'timm' or 'timm==1.0.22'."
+            )
             raise settings_files.wrong(path, "requirements", where, sentence)
-    return found
 
 
 def _input(path: Path, where: str, name: str, table: Any) -> InputSpec:

@@ -67,7 +67,6 @@ def _name(requirements: Sequence[str], managed: Path, environment: Environment) 
 
 
 def _make(side: SideSpec, environment: Environment, folder: Path) -> None:
-    assert environment.folder is not None
     uv = Uv(open_log(folder.name))
     try:
         remove_folder(folder)
@@ -81,6 +80,13 @@ def _make(side: SideSpec, environment: Environment, folder: Path) -> None:
             f"{environment.name}, whose packages keep their versions: {error}. Change them, or name an interpreter of your own "
             f"with env. Log: {uv.log.path}"
         ) from error
+    _lay_over(folder, environment)
+    atomic.write_text(folder / MARKER, json.dumps({"packages": packages}, indent=1))
+
+
+def _lay_over(folder: Path, environment: Environment) -> None:
+    """Let the packages of the managed environment be found behind those of a folder, and mark the folder as an environment."""
+    assert environment.folder is not None
     (own,), managed = site_folders(folder), site_folders(environment.folder)
     # addsitedir, because it also reads the .pth files of the managed environment; it comes behind the side's own packages.
     lines = [f"import site; site.addsitedir({str(path)!r})" for path in managed]
@@ -89,7 +95,6 @@ def _make(side: SideSpec, environment: Environment, folder: Path) -> None:
     atomic.write_text(
         folder / verification.MARKER, json.dumps({"name": environment.name, "verified_at": now}, indent=1)
     )
-    atomic.write_text(folder / MARKER, json.dumps({"packages": packages}, indent=1))
 
 
 def _resolved(requirements: Sequence[str], environment: Environment, uv: Uv) -> dict[str, str]:

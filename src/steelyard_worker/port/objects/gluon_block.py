@@ -83,14 +83,14 @@ class GluonBlock:
         blocks = dict(_blocks(self._block, ""))
         with mode, objects_followed(observer, blocks, "forward", _call):
             if isinstance(arguments, dict):
-                arguments = _in_order(self._block, arguments)
+                arguments = _by_place(self._block, arguments)
             return called(self._block, arguments, self._block.forward)
 
     def _named(self) -> dict[str, Any]:
         return self._block._collect_params_with_prefix()
 
 
-def _in_order(block: Any, arguments: dict[str, Any]) -> tuple[Any, ...]:
+def _by_place(block: Any, arguments: dict[str, Any]) -> tuple[Any, ...]:
     """Return the inputs as `forward` takes them: Gluon passes arguments by their places alone."""
     method = getattr(type(block), "hybrid_forward", None)
     is_hybrid = type(block).forward is mx.gluon.HybridBlock.forward and method is not None
