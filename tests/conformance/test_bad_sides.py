@@ -73,7 +73,7 @@ KINDS = {
             "return eqx.nn.make_with_state(eqx.nn.BatchNorm)(6, 'b', mode='batch')": "a module of Equinox with its state",
             "return jax.vmap, eqx.filter_eval_shape(Net)": NO_VALUES,
         },
-        "model() of side.py failed in line 57: TypeError: cannot reshape array of shape (16, 7) (size 112) into shape (16, 6)",
+        "model() of side.py failed in line 58: TypeError: cannot reshape array of shape (16, 7) (size 112) into shape (16, 6)",
     ),
     "haiku": (
         "jax",
@@ -83,7 +83,7 @@ KINDS = {
             "return good()[:2]": f"{WITH_STATE}2 objects.",
             "return hk.transform(net), {}, {}": "A function of hk.transform is returned as (transformed, params)",
         },
-        "The forward pass failed in line 18: ValueError: 'up/w' with retrieved shape (7, 16) does not match shape=[6, 16]",
+        "The forward pass failed in line 19: ValueError: 'up/w' with retrieved shape (7, 16) does not match shape=[6, 16]",
     ),
     "onnx": (
         "onnxruntime",

@@ -157,7 +157,18 @@ INPUT = """
 shape = [2, 3, 8, 8]
 low = -2
 high = 2
+[targets.y]
+shape = [2]
+dtype = "int64"
+low = 0
+high = 5
 """
+# Stages of training that are compared with PyTorch, where a side's kind is followed in training and its file has the functions.
+TRAINED = {
+    "equinox_side": {"loss", "gradients", "first update of the weights", "five updates of the weights"},
+    "haiku_side": {"loss", "gradients", "first update of the weights", "five updates of the weights"},
+    "keras_side": {"running statistics", "training mode"},
+}
 
 
 def pair(folder: Path, side: str, framework: str, requirement: str, kind: str) -> Path:
@@ -178,7 +189,7 @@ def test_every_kind_of_object_is_compared_with_its_twin_in_pytorch(tmp_path, kin
     side, framework, requirement, precision = KINDS[kind]
     folder = pair(tmp_path / "port", side, framework, requirement, kind)
     code, out, err = steelyard(tmp_path, "check", "port", "--json")
-    # Of these kinds Keras alone is followed in training, where its batch norm really differs from PyTorch's.
+    # In training mode Keras' batch norm really differs from PyTorch's.
     known = [VARIANCE.replace("first", "pytorch_side").replace("second", side)] if side == "keras_side" else []
     assert code == len(known), (out, err)
     record = json.loads(out)["record"]
@@ -187,6 +198,7 @@ def test_every_kind_of_object_is_compared_with_its_twin_in_pytorch(tmp_path, kin
     assert {each["kind"] for each in record["compared"]} == {"convolution", "batch_norm", "dense", "layer_norm"}
     assert (len(record["compared"]), record["differences"]) == (5, [])
     assert sorted({one["cause"] for stage in record["training"] for one in stage["differences"]}) == known
+    assert {stage["name"] for stage in record["training"] if not stage["unseen"]} == TRAINED.get(side, set())
     path = folder / f"{side}.py"
     path.write_text(path.read_text(encoding="utf-8").replace("EPS = 1e-5", "EPS = 1e-3"), encoding="utf-8")
     code, out, err = steelyard(tmp_path, "check", "port", "--json")

@@ -3,6 +3,7 @@
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import optax
 from weights import W
 
 EPS = 1e-5
@@ -59,3 +60,11 @@ def model():
         return [getattr(layer, role) for layer in of_net for role in ("weight", "bias")]
 
     return lambda net, x: jax.vmap(net)(x), eqx.tree_at(where, net, new)
+
+
+def loss(outputs, batch):
+    return optax.softmax_cross_entropy_with_integer_labels(outputs, batch["y"]).mean()
+
+
+def optimizer(parameters):
+    return optax.adam(0.01)

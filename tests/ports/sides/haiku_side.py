@@ -3,6 +3,7 @@
 import haiku as hk
 import jax
 import jax.numpy as jnp
+import optax
 from weights import W
 
 EPS = 1e-5
@@ -32,3 +33,11 @@ def model():
     for n, k in (("mean", "mean"), ("var", "var")):
         s[f"batch_norm/~/{n}_ema"]["average"] = jnp.asarray(W["bn." + k]).reshape(1, 1, 1, 6)
     return t, p, s
+
+
+def loss(outputs, batch):
+    return optax.softmax_cross_entropy_with_integer_labels(outputs, batch["y"]).mean()
+
+
+def optimizer(parameters):
+    return optax.adam(0.01)
