@@ -60,27 +60,33 @@ def classes_followed(
     """
     open_objects: list[Any] = []
 
-    def replacement(original: Any) -> Callable[..., Any]:
-        @functools.wraps(getattr(original, "__wrapped__", original), updated=())
-        def replaced(self: Any, *arguments: Any, **named: Any) -> Any:
-            function = original.__get__(self, type(self))  # a descriptor, such as that of a compiled function
-            path = path_of(self)
-            if not path or any(each is self for each in open_objects[-1:]):
-                return function(*arguments, **named)
-            open_objects.append(self)
-            try:
-                return followed(observer, call_of(path, self), function, arguments, named)
-            finally:
-                open_objects.pop()
-
-        return replaced
+    def follow(module: Any, function: Callable[..., Any], arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        path = path_of(module)
+        if not path or (open_objects and open_objects[-1] is module):
+            return function(*arguments, **named)
+        open_objects.append(module)
+        try:
+            return followed(observer, call_of(path, module), function, arguments, named)
+        finally:
+            open_objects.pop()
 
     owners = {owner for each in classes for owner in each.__mro__ if "__call__" in owner.__dict__}
     originals = {owner: owner.__dict__["__call__"] for owner in owners}
     try:
         for owner, original in originals.items():
-            type.__setattr__(owner, "__call__", replacement(original))
+            type.__setattr__(owner, "__call__", _passed_to(follow, original))
         yield
     finally:
         for owner, original in originals.items():
             type.__setattr__(owner, "__call__", original)
+
+
+def _passed_to(follow: Callable[..., Any], original: Any) -> Callable[..., Any]:
+    """Return a method that passes itself, as it would be called, and its arguments to `follow`."""
+
+    @functools.wraps(getattr(original, "__wrapped__", original), updated=())
+    def replaced(self: Any, *arguments: Any, **named: Any) -> Any:
+        # The original is a descriptor, such as that of a compiled function.
+        return follow(self, original.__get__(self, type(self)), arguments, named)
+
+    return replaced

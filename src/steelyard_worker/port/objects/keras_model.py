@@ -269,8 +269,6 @@ def described(layer: Any) -> tuple[str, dict[str, Any]]:
             "groups": layer.groups,
             "activation": _activation(layer),
         }
-    if isinstance(layer, layers.Embedding):
-        return "embedding", {}
     if isinstance(layer, (*_MAX_POOLS, layers.AveragePooling1D, layers.AveragePooling2D, layers.AveragePooling3D)):
         return "pooling", {
             "kind": "maximum" if isinstance(layer, _MAX_POOLS) else "mean",
@@ -280,6 +278,8 @@ def described(layer: Any) -> tuple[str, dict[str, Any]]:
             "size": "down",
             "mean over": "the places that are there",
         }
+    if isinstance(layer, layers.Embedding):
+        return "embedding", {}
     if isinstance(layer, layers.LSTM):
         return "lstm", {}
     if isinstance(layer, layers.GRU):

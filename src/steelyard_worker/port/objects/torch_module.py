@@ -234,11 +234,11 @@ _KINDS: list[tuple[Any, str, Callable[[Any], dict[str, Any]]]] = [
     (nn.LayerNorm, "layer_norm", lambda m: {"epsilon": m.eps}),
     (nn.GroupNorm, "group_norm", lambda m: {"epsilon": m.eps, "groups": m.num_groups}),
     (nn.modules.batchnorm._BatchNorm, "batch_norm", lambda m: {"epsilon": m.eps, "momentum": m.momentum}),
+    ((nn.modules.pooling._MaxPoolNd, nn.AvgPool1d, nn.AvgPool2d, nn.AvgPool3d), "pooling", _pooling),
     (nn.Linear, "dense", lambda _: {}),
     (nn.modules.conv._ConvNd, "convolution", _convolution),
     (nn.Embedding, "embedding", lambda m: {"padding": m.padding_idx}),
     (nn.GELU, "gelu", lambda m: {"approximate": m.approximate}),
-    ((nn.modules.pooling._MaxPoolNd, nn.AvgPool1d, nn.AvgPool2d, nn.AvgPool3d), "pooling", _pooling),
     (nn.LSTM, "lstm", lambda _: {}),
     (nn.GRU, "gru", lambda _: {}),
 ]
