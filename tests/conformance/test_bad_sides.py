@@ -25,7 +25,7 @@ KINDS = {
         "mindspore",
         "",
         {
-            "return Net": "model() returned the class Net",
+            "return Net": "model() returned the class Net itself",
             "return good(), {}": "model() returned (Net, dict), which is not",
         },
         "The forward pass failed in line 25: ValueError: For 'MatMul' the input dimensions must be equal",
@@ -63,7 +63,7 @@ KINDS = {
             "return nnx.eval_shape(lambda: Net(nnx.Rngs(0)))": NO_VALUES.replace("conv/weight", "bn/bias"),
             "return jnp.dot, {'w': 1.0}": "'w' among the parameters is a float. The parameters of a function are a tree of arrays",
         },
-        "The forward pass failed in line 27: TypeError: dot_general requires contracting dimensions to have the same shape",
+        "The forward pass failed in line 28: TypeError: dot_general requires contracting dimensions to have the same shape",
     ),
     "equinox": (
         "jax",

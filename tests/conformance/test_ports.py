@@ -168,6 +168,8 @@ TRAINED = {
     "equinox_side": {"loss", "gradients", "first update of the weights", "five updates of the weights"},
     "haiku_side": {"loss", "gradients", "first update of the weights", "five updates of the weights"},
     "keras_side": {"running statistics", "training mode"},
+    "nnx_side": {"loss"},
+    "onnx_side": {"loss"},
 }
 
 

@@ -18,7 +18,7 @@ CASES = {
     "nothing returned": ("def model(): pass\n", "model() returned a NoneType"),
     "a class": (
         "from numpy_model import *\n\ndef model():\n    return NumpyModel\n",
-        "model() returned the class NumpyModel and no object of it, which is not",
+        "model() returned the class NumpyModel itself, which is not",
     ),
     "a model and more": (
         "from numpy_model import *\n\ndef model():\n    return NumpyModel([], None), {}\n",

@@ -2,6 +2,7 @@
 
 import jax
 import jax.numpy as jnp
+import optax
 from flax import nnx
 from weights import W
 
@@ -39,3 +40,7 @@ def model():
     m.head[1].scale.set_value(jnp.asarray(W["norm.weight"]))
     m.head[1].bias.set_value(jnp.asarray(W["norm.bias"]))
     return m
+
+
+def loss(outputs, batch):
+    return optax.softmax_cross_entropy_with_integer_labels(outputs, batch["y"]).mean()

@@ -37,7 +37,7 @@ def wrap(value: Any) -> Model:
 def _words(value: Any) -> str:
     """Return what a value is: a class itself, the parts of a tuple, or the class of an object."""
     if isinstance(value, type):
-        return f"the class {value.__name__} and no object of it"
+        return f"the class {value.__name__} itself"
     if type(value) is tuple:
         return f"({', '.join(type(part).__name__ for part in value)})"
     return f"a {type(value).__name__}"

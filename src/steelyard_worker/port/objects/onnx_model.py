@@ -60,11 +60,9 @@ class OnnxModel:
         return True
 
     def place(self, arrays: Mapping[str, np.ndarray]) -> dict[str, Any]:
-        """Return arrays in the dtypes of the model's inputs."""
-        names = self._input_names(list(arrays))
-        return {
-            given: array.astype(self._inputs[name]) for (given, array), name in zip(arrays.items(), names, strict=True)
-        }
+        """Return arrays; floats in the dtype of the first input that has one."""
+        floating = next(filter(_is_floating, self._inputs.values()), np.dtype(np.float32))
+        return {name: array.astype(floating) if array.dtype.kind == "f" else array for name, array in arrays.items()}
 
     def forward(self, arguments: Any, observer: Observer, training: bool) -> Any:
         """Run all steps; a single output is returned alone, several by their names."""
@@ -86,7 +84,8 @@ class OnnxModel:
     def _at_first(self, arguments: Any) -> dict[str, Any]:
         """Return what is known before the first step: inputs, constants, weights, and weights in another form."""
         given = arguments if isinstance(arguments, dict) else dict(zip(self._inputs, in_order(arguments), strict=False))
-        values = dict(zip(self._input_names(list(given)), given.values(), strict=True))
+        named = dict(zip(self._input_names(list(given)), given.values(), strict=True))
+        values = {name: _in_dtype(array, self._inputs[name]) for name, array in named.items()}
         if missing := [name for name in self._inputs if name not in values]:
             raise SideError(f"The model has the input '{missing[0]}', which is not given.")
         values |= self._constants | self._weights
@@ -99,7 +98,7 @@ class OnnxModel:
         """Take weights, constants, inputs and steps from the model."""
         graph = self._model.graph
         arrays = {each.name: numpy_helper.to_array(each) for each in graph.initializer}
-        self._weights = {name: array for name, array in arrays.items() if _is_real(array)}
+        self._weights = {name: array for name, array in arrays.items() if _is_floating(array.dtype)}
         self._constants = {name: array for name, array in arrays.items() if name not in self._weights}
         self._constants |= {
             node.output[0]: onnx_nodes.constant(node) for node in graph.node if node.op_type == "Constant"
@@ -167,8 +166,13 @@ def _loaded(path: str) -> Any:
     return found
 
 
-def _is_real(array: np.ndarray) -> bool:
-    return array.dtype.kind == "f" or "float" in str(array.dtype)
+def _is_floating(dtype: Any) -> bool:
+    return dtype.kind == "f" or "float" in str(dtype)
+
+
+def _in_dtype(array: np.ndarray, dtype: Any) -> np.ndarray:
+    """Return an array in another dtype of its kind. Where an input is of another kind, onnxruntime says so."""
+    return array.astype(dtype) if _is_floating(array.dtype) == _is_floating(dtype) else array
 
 
 def _session(model: Any) -> Any:
