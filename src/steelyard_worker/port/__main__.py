@@ -74,9 +74,10 @@ class Side:
 
     def _remade(self) -> bool:
         """Make the model again with float64 as the framework's default, and the same values. False: that is not possible."""
-        prepare = getattr(self._model, "prepare_double", None)
+        if not hasattr(self._model, "prepare_double"):
+            return False
         before = [self._model.bridge.to_array(tensor) for _, tensor, _ in self._model.tensors()]
-        if prepare is None or not prepare():
+        if not self._model.prepare_double():
             return False
         self._use(objects.wrap(self._file.call(MODEL)))
         after = list(self._model.tensors())

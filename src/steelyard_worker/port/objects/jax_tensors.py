@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def is_array(value: Any) -> bool:
     """Return whether a value is an array of numbers, and not a key of a random generator."""
-    return isinstance(value, np.ndarray) or (
+    return isinstance(value, (np.ndarray, np.generic)) or (
         isinstance(value, jax.Array) and not jnp.issubdtype(value.dtype, jax.dtypes.prng_key)
     )
 
