@@ -73,7 +73,7 @@ class OnnxModel:
             fed = {name: values[name] for node in step.nodes for name in onnx_steps.used(node) if name in values}
             fed |= dict(zip(step.inputs, given, strict=True))
             try:
-                made = self._run(str(number), step.nodes, step.outputs, fed)
+                made = self._computed(str(number), step.nodes, step.outputs, fed)
             except Exception as error:
                 observer.failed()
                 raise SideError(f"The node '{step.name}' of the ONNX model failed: {message(error)}.") from error
@@ -91,7 +91,7 @@ class OnnxModel:
         values |= self._constants | self._weights
         for name, of, node in self._passed_on:
             fed = {each: values[each] for each in node.input if each}
-            (values[name],) = self._run(f"{name} of {of}", [node], [name], fed)
+            (values[name],) = self._computed(f"{name} of {of}", [node], [name], fed)
         return values
 
     def _read(self) -> None:
@@ -125,8 +125,8 @@ class OnnxModel:
             )
         return list(self._inputs)[: len(given)]
 
-    def _run(self, key: str, nodes: list[Any], outputs: list[str], fed: dict[str, Any]) -> list[Any]:
-        """Run nodes as a model of their own; the session is kept."""
+    def _computed(self, key: str, nodes: list[Any], outputs: list[str], fed: dict[str, Any]) -> list[Any]:
+        """Return what nodes make of values, run as a model of their own; the session is kept."""
         baked = {name: array for name, array in fed.items() if name in self._constants}
         fed = {name: array for name, array in fed.items() if name not in baked}
         if key not in self._sessions:
