@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,8 @@ import pytest
 from decides import Sources
 
 from steelyard.ports import scaffold
+
+SIDES = Path(__file__).parents[1] / "ports" / "sides"
 
 PAGE = Path(__file__).parents[2] / "docs" / "port.md"
 CODE = re.compile(r"```(\w+)\n(.*?)```", re.DOTALL)
@@ -44,9 +47,9 @@ def model():
 def decided() -> Sources:
     return Sources(
         "ports",
-        frameworks=("pytorch", "tensorflow", "jax"),
+        frameworks=("pytorch", "tensorflow", "jax", "mindspore", "mxnet", "onnxruntime"),
         modules=("steelyard.ports.check", "steelyard.cli.commands.port"),
-        files=("docs/port.md", "src/steelyard_worker/port"),
+        files=("docs/port.md", "src/steelyard_worker/port", "tests/ports/sides"),
     )
 
 
@@ -138,6 +141,77 @@ def test_every_template_of_a_side_runs_as_it_is_written(tmp_path):
     assert json.loads(out)["record"]["outputs"]
 
 
+KINDS = {
+    "mindspore.nn.Cell": ("mindspore_side", "mindspore", "", "float32"),
+    "mxnet.gluon.Block": ("mxnet_side", "mxnet", "", "float64"),
+    "tf.Module": ("tf_module_side", "tensorflow", "", "float64"),
+    "flax.nnx.Module": ("nnx_side", "jax", "", "float64"),
+    "equinox.Module": ("equinox_side", "jax", "equinox", "float64"),
+    "haiku.Transformed": ("haiku_side", "jax", "dm-haiku", "float64"),
+    "onnx.ModelProto": ("onnx_side", "onnxruntime", "", "float32"),
+    "keras.Model on torch": ("keras_side", "pytorch", "keras", "float64"),
+    "keras.Model on jax": ("keras_side", "jax", "keras", "float64"),
+}
+INPUT = """
+[inputs.x]
+shape = [2, 3, 8, 8]
+low = -2
+high = 2
+[targets.y]
+shape = [2]
+dtype = "int64"
+low = 0
+high = 5
+"""
+# Stages of training that are compared with PyTorch, where a side's kind is followed in training and its file has the functions.
+TRAINED = {
+    "equinox_side": {"loss", "gradients", "first update of the weights", "five updates of the weights"},
+    "haiku_side": {"loss", "gradients", "first update of the weights", "five updates of the weights"},
+    "keras_side": {"running statistics", "training mode"},
+    "nnx_side": {"loss"},
+    "onnx_side": {"loss"},
+}
+
+
+def pair(folder: Path, side: str, framework: str, requirement: str, kind: str) -> Path:
+    """Make a port of the network in tests/ports/sides from PyTorch to one other kind of object."""
+    folder.mkdir()
+    for name in ("weights", "pytorch_side", side):
+        shutil.copyfile(SIDES / f"{name}.py", folder / f"{name}.py")
+    text = (folder / f"{side}.py").read_text(encoding="utf-8").replace('"BACKEND"', f'"{kind.rpartition(" ")[2]}"')
+    (folder / f"{side}.py").write_text(text, encoding="utf-8")
+    requirements = f'requirements = ["{requirement}"]' if requirement else ""
+    tables = f'[sides.pytorch_side]\nframework = "pytorch"\n[sides.{side}]\nframework = "{framework}"\n{requirements}\n'
+    (folder / "port.toml").write_text(tables + INPUT, encoding="utf-8")
+    return folder
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_of_object_is_compared_with_its_twin_in_pytorch(tmp_path, kind):
+    side, framework, requirement, precision = KINDS[kind]
+    folder = pair(tmp_path / "port", side, framework, requirement, kind)
+    code, out, err = steelyard(tmp_path, "check", "port", "--json")
+    # In training mode Keras' batch norm really differs from PyTorch's.
+    known = [VARIANCE.replace("first", "pytorch_side").replace("second", side)] if side == "keras_side" else []
+    assert code == len(known), (out, err)
+    record = json.loads(out)["record"]
+    assert (record["right"]["kind"], record["precision"]) == (kind.partition(" ")[0], precision)
+    assert requirement in ("", *record["right"]["libraries"])
+    assert {each["kind"] for each in record["compared"]} == {"convolution", "batch_norm", "dense", "layer_norm"}
+    assert (len(record["compared"]), record["differences"]) == (5, [])
+    assert sorted({one["cause"] for stage in record["training"] for one in stage["differences"]}) == known
+    assert {stage["name"] for stage in record["training"] if not stage["unseen"]} == TRAINED.get(side, set())
+    path = folder / f"{side}.py"
+    path.write_text(path.read_text(encoding="utf-8").replace("EPS = 1e-5", "EPS = 1e-3"), encoding="utf-8")
+    code, out, err = steelyard(tmp_path, "check", "port", "--json")
+    assert code == 1, (out, err)
+    (difference,) = json.loads(out)["record"]["differences"]
+    assert (difference["where"], difference["left"]) == ("in", "norm")
+    assert difference["right"].rpartition("/")[2] in ("norm", "1", "2", "layer_norm", "l")
+    assert difference["cause"] == f"layer norm: pytorch_side has epsilon 1e-05, {side} has epsilon 0.001"
+
+
+VARIANCE = "running statistics: first has the variance over n - 1, second has the variance over n"
 TRAINING_TOML = """
 contract = 1
 [sides.first]
@@ -241,6 +315,9 @@ def optimizer(parameters):
 """
 
 
+NO_LOADERS = {"batches of the loaders": "first and second have no batches()"}
+
+
 def trained(place: Path, framework: str, side: str) -> tuple[dict[str, list[str]], dict[str, str]]:
     """Check a PyTorch network and its port; returns the causes of every stage of training, and why others were not compared."""
     folder = place / "trained"
@@ -259,13 +336,10 @@ def trained(place: Path, framework: str, side: str) -> tuple[dict[str, list[str]
     return causes, {each["name"]: each["unseen"] for each in stages if each["unseen"]}
 
 
-VARIANCE = "running statistics: first has the variance over n - 1, second has the variance over n"
-
-
 def test_training_of_a_port_to_keras_agrees_but_for_the_variance(tmp_path):
     side = KERAS_TRAINING.format(momentum=0.9, over="mean", optimizer="SGD(0.1, momentum=0.9)")
     causes, unseen = trained(tmp_path, "tensorflow", side)
-    assert unseen == {}
+    assert unseen == NO_LOADERS
     assert causes.pop("running statistics") == [VARIANCE]
     stages = ("loss", "gradients", "training mode", "first update of the weights", "five updates of the weights")
     assert causes == {name: [] for name in stages}
@@ -274,7 +348,7 @@ def test_training_of_a_port_to_keras_agrees_but_for_the_variance(tmp_path):
 def test_mistakes_in_the_training_of_a_port_to_keras_are_named(tmp_path):
     side = KERAS_TRAINING.format(momentum=0.99, over="sum", optimizer="AdamW(0.1)")
     causes, unseen = trained(tmp_path, "tensorflow", side)
-    assert unseen == {"gradients": "the losses differ already"}
+    assert unseen == {"gradients": "the losses differ already"} | NO_LOADERS
     share = "first has 0.1 of the batch's value taken{}, second has 0.01 of the batch's value taken{}"
     assert causes["running statistics"] == sorted(
         f"running statistics: {share.format(*more)}"
@@ -299,6 +373,6 @@ def test_mistakes_in_the_training_of_a_port_to_keras_are_named(tmp_path):
 )
 def test_gradients_and_updates_of_plain_jax_are_compared(tmp_path, optimizer, cause):
     causes, unseen = trained(tmp_path, "jax", JAX_TRAINING.format(optimizer=optimizer))
-    assert {*unseen} == {"running statistics", "training mode"}
+    assert {*unseen} == {"running statistics", "training mode", *NO_LOADERS}
     assert causes["five updates of the weights"] == cause
     assert (causes["loss"], causes["gradients"]) == ([], [])

@@ -69,9 +69,6 @@ class NumpyModel:
             module.tensors = {role: array.astype(np.float64) for role, array in module.tensors.items()}
         return True
 
-    def prepare_double(self):
-        pass
-
     def place(self, arrays):
         return {name: array.astype(self.dtype) if array.dtype.kind == "f" else array for name, array in arrays.items()}
 

@@ -144,6 +144,7 @@ def test_a_side_without_float64_is_compared_in_float32_against_its_own_rounding(
     assert answer.code == code
     record = answer.json["record"]
     assert record["precision"] == "float32"
+    assert "Both sides compute in float32, because first and second cannot in float64" in answer.err
     assert 4e-6 <= record["tolerance"] < 1e-3
     assert len(answer.json["findings"]) == code
 
@@ -154,3 +155,70 @@ def test_a_module_that_returns_another_number_of_values_is_left_to_what_follows_
     modules = "[Module('a', 'dense', cut, **dense('a', 4, 3, 0).tensors)]"
     small.write("second.py", side("call('a', x)", modules, extra))
     assert small.check().code == 0
+
+
+def test_a_side_whose_operations_have_no_float64_is_compared_in_float32(small):
+    extra = "def single(t, x):\n    if x.dtype == np.float64:\n        raise TypeError('no kernel')\n    return x @ t['weight'].T + t['bias']"
+    small.write(
+        "second.py", side("call('a', x)", "[Module('a', 'dense', single, **dense('a', 4, 3, 0).tensors)]", extra)
+    )
+    answer = small.check()
+    assert (answer.code, answer.json["record"]["precision"]) == (0, "float32")
+
+
+POOLS = """
+def pooled(kind, over, padding):
+    def run(t, x):
+        around = np.pad(x, [(0, 0), (padding, padding), (0, 0)], constant_values=-np.inf if kind == "maximum" else 0)
+        ones = np.pad(np.ones_like(x), [(0, 0), (padding, padding), (0, 0)])
+        parts = [slice(begin, begin + 5) for begin in range(0, around.shape[1] - 4, 3)]
+        if kind == "maximum":
+            return np.stack([around[:, part].max(1) for part in parts], 1)
+        counts = [5 if over == "the window" else ones[:, part].sum(1) for part in parts]
+        return np.stack([around[:, part].sum(1) / count for part, count in zip(parts, counts)], 1)
+
+    settings = {"kind": kind, "window": [5], "stride": [3], "padding": [padding], "mean over": over}
+    return Module("pool", "pooling", run, settings)
+"""
+
+
+@pytest.mark.parametrize(
+    ("kind", "over", "padding", "cause"),
+    [
+        (
+            "mean",
+            "the places that are there",
+            2,
+            "first has a mean over the window, second has a mean over the places that are there",
+        ),
+        ("maximum", "the window", 2, "first has mean, second has maximum"),
+    ],
+)
+def test_pooling_modules_are_compared_and_explained_by_what_they_declare(small, kind, over, padding, cause):
+    """A window of 5 and a stride of 3 are no values that are tried otherwise."""
+    small.write("port.toml", (small.folder / "port.toml").read_text(encoding="utf-8").replace("[3, 4]", "[3, 15, 4]"))
+    for name, pool in (("first", ("mean", "the window", 2)), ("second", (kind, over, padding))):
+        modules = f"[dense('a', 4, 4, 0), pooled{pool!r}, dense('b', 4, 3, 1)]"
+        small.write(f"{name}.py", side("call('b', call('pool', call('a', x)))", modules, POOLS))
+    answer = small.check()
+    (difference,) = answer.json["record"]["differences"]
+    assert (difference["where"], difference["left"], difference["right"]) == ("in", "pool", "pool")
+    assert difference["cause"] == f"pooling: {cause}"
+
+
+def test_variables_that_say_where_checkpoints_lie_reach_a_side(small, monkeypatch):
+    monkeypatch.setenv("HF_HOME", "/my/checkpoints")
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
+    extra = "import os\nassert os.environ['HF_HOME'] == '/my/checkpoints'\nassert 'OMP_NUM_THREADS' not in os.environ"
+    small.write("second.py", side("call('a', x)", extra=extra))
+    answer = small.check()
+    assert answer.code == 0, answer.err
+
+
+def test_the_side_that_fails_in_float64_is_named_and_both_compute_in_float32(small):
+    """An operation without a float64 kernel is no mistake of the user's."""
+    refusing = "call('a', x if x.dtype == 'f4' else x[:0] / 'no kernel')"
+    small.write("second.py", side(refusing))
+    answer = small.check()
+    assert (answer.code, answer.json["record"]["precision"]) == (0, "float32"), answer
+    assert "Both sides compute in float32, because second cannot in float64" in answer.err

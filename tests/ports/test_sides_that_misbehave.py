@@ -16,6 +16,29 @@ CASES = {
     "a syntax error": ("def model(:\n", "invalid syntax"),
     "no model()": ("def network(): pass\n", "has no function model()"),
     "nothing returned": ("def model(): pass\n", "model() returned a NoneType"),
+    "a class": (
+        "from numpy_model import *\n\ndef model():\n    return NumpyModel\n",
+        "model() returned the class NumpyModel itself, which is not",
+    ),
+    "a model and more": (
+        "from numpy_model import *\n\ndef model():\n    return NumpyModel([], None), {}\n",
+        "model() returned (NumpyModel, dict), which is not",
+    ),
+    "tensors that are made too late": (
+        """from numpy_model import *
+
+def model():
+    layer = dense("a", 5, 3, 0)
+
+    def run(call, tokens):
+        found.modules["a"] = layer
+        return call("a", tokens)
+
+    found = NumpyModel([], run)
+    return found
+""",
+        "The model made 'a.bias' at its first call, when it was too late to load anything into it.",
+    ),
     "exit": ("import sys\n\ndef model():\n    sys.exit(0)\n", "it called sys.exit(0)"),
     "an end without a word": ("import os\n\ndef model():\n    print('out of luck')\n    os._exit(0)\n", "out of luck"),
     "another shape": (
@@ -42,12 +65,12 @@ def test_one_sentence_names_the_side_and_the_line(port, text, said):
 
 def test_a_side_that_hangs_is_stopped_with_its_children(port):
     port.write(
-        "second.py",
+        "first.py",  # asked first, so that no other side can be too slow on a busy machine
         "import subprocess, time\n\ndef model():\n    subprocess.Popen(['sleep', '98765'])\n    time.sleep(1000)\n",
     )
-    answer = port.check("--silence", "3")
+    answer = port.check("--silence", "10")
     assert answer.code == 2
-    assert "Side 'second' did not answer within 3 s" in answer.err
+    assert "Side 'first' did not answer within 10 s" in answer.err
     assert not [each for each in psutil.process_iter(["cmdline"]) if "98765" in (each.info["cmdline"] or [])]
 
 

@@ -27,6 +27,7 @@ PLACES = {
     "steelyard/certificates/conclusion.py": "the date of a certificate",
     "steelyard/cli/commands/port.py": "the name of a record's folder",
     "steelyard/ports/check.py": "the date of a check",
+    "steelyard/ports/requirements.py": "when an environment of requirements was made",
     "steelyard/environments/provisioning.py": "ages of files, whose times are of the calendar",
     "steelyard/environments/verification.py": "the date of a check",
     "steelyard/host/holders.py": "since when a command has the machine, which people read",

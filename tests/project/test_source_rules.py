@@ -160,7 +160,17 @@ def test_the_orchestrator_uses_only_the_shared_modules_of_the_worker() -> None:
 OBJECTS = {
     "torch_module.py": {"torch"},
     "keras_model.py": {"keras", "tensorflow"},
+    "tf_module.py": {"tensorflow"},
+    "mindspore_cell.py": {"mindspore"},
+    "gluon_block.py": {"mxnet"},
+    "onnx_model.py": {"onnx", "onnxruntime", "google"},
+    "onnx_nodes.py": {"onnx"},
+    "onnx_float64.py": {"onnx"},
+    "jax_tensors.py": {"jax"},
     "jax_models.py": {"jax", "flax"},
+    "nnx_module.py": {"jax", "flax"},
+    "equinox_module.py": {"jax", "equinox"},
+    "haiku_functions.py": {"jax", "haiku"},
 }
 TEMPLATES = {"pytorch.py": {"torch"}, "tensorflow.py": {"keras"}, "jax.py": {"jax"}}
 

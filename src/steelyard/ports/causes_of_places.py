@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from steelyard.ports.passes import Call
     from steelyard.ports.side_tensors import SideTensor
 
-OF_KINDS = norms.FAMILIES | products.FAMILIES | {"convolution": (windows.CONVOLUTION,)}
+OF_KINDS = norms.FAMILIES | products.FAMILIES | {"convolution": (windows.CONVOLUTION,), "pooling": (windows.POOLING,)}
 NEAR, FAR = 4, 12
 """So many modules before a place may be the one whose output an activation got, or that a connection or attention began at."""
 MOST_CONNECTIONS = 8

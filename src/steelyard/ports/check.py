@@ -13,7 +13,7 @@ import numpy as np
 from steelyard.ports import given_inputs, loaders, map_file, mapping, side_tensors, training
 from steelyard.ports.alignment import distance, nearest
 from steelyard.ports.passes import forward, load
-from steelyard.ports.side_process import SideProcess
+from steelyard.ports.side_process import SideError, SideProcess
 from steelyard.ports.training import Trained
 from steelyard.ports.walk import Inputs, Walk, walk
 from steelyard.results.port_record import Mapped, PortRecord, Side, Stage
@@ -62,12 +62,11 @@ class _Check:
             known = mapping.find(tensors[0], tensors[1], given)
             first, second = self._port.sides
             map_file.write(self._port.folder, known, (first.name, second.name))
-            if all(side.ask("double")["double"] for side in (left, right)):
-                self._give_weights(known, tensors, right)
-                if self._computes_in_float64(left, right):
-                    of = Inputs(left, right, self._arrays, known, _by_name(tensors[0]), IN_FLOAT64, self._say)
-                    return self._record(answers, tensors, of, *self._compared(of, answers, tensors, EXACT), EXACT)
-        self._say("One side does not compute in float64, so both compute in float32")
+            unable = self._without_float64(known, tensors, left, right)
+            if not unable:
+                of = Inputs(left, right, self._arrays, known, _by_name(tensors[0]), IN_FLOAT64, self._say)
+                return self._record(answers, tensors, of, *self._compared(of, answers, tensors, EXACT), EXACT)
+        self._say(f"Both sides compute in float32, because {' and '.join(unable)} cannot in float64")
         with self._started() as (left, right):
             for side in (left, right):
                 self._described(side)
@@ -102,9 +101,22 @@ class _Check:
             np.save(paths[name], array, allow_pickle=False)
         return paths
 
-    def _computes_in_float64(self, left: SideProcess, right: SideProcess) -> bool:
-        passes = [forward(side, self._arrays) for side in (left, right)]
-        return all(load(path).dtype == np.float64 for each in passes for path in each.outputs.values())
+    def _without_float64(
+        self, known: Mapping, tensors: list[list[SideTensor]], left: SideProcess, right: SideProcess
+    ) -> list[str]:
+        """Let both sides compute in float64 with the same weights, and return the names of those that cannot."""
+        unable = [side.name for side in (left, right) if not side.ask("double")["double"]]
+        if unable:
+            return unable
+        self._give_weights(known, tensors, right)
+        return [side.name for side in (left, right) if not self._computes_in_float64(side)]
+
+    def _computes_in_float64(self, side: SideProcess) -> bool:
+        try:
+            outputs = forward(side, self._arrays).outputs
+        except SideError:  # an operation has no float64 kernel; anything else that is wrong fails in float32, too
+            return False
+        return all(load(path).dtype == np.float64 for path in outputs.values())
 
     def _give_weights(self, known: Mapping, tensors: list[list[SideTensor]], right: SideProcess) -> None:
         """Copy the left side's weights to the right side where the values differ; the user's files are not touched."""

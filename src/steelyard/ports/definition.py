@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 FILE = "port.toml"
+PACKAGE = re.compile(r"[A-Za-z0-9][\w.-]*(\[[\w.,\s-]*\])?\s*($|[<>=!~;])")
+"""What a requirement begins with: a package of the registry. Options, folders and addresses are none."""
 SIDES = 2
 
 
@@ -20,13 +23,15 @@ SIDES = 2
 class SideSpec:
     """One table [sides.NAME]. `framework`: whose managed environment runs it; `env`: an interpreter of the user's own instead.
 
-    `file`: the Python file with model(), beside port.toml; NAME.py by default.
+    `file`: the Python file with model(), beside port.toml; NAME.py by default. `requirements`: packages that are added to the
+    managed environment, such as `equinox` or `timm==1.0.22`.
     """
 
     name: str
     framework: str
     file: str = ""
     env: str = ""
+    requirements: tuple[str, ...] = ()
 
     def path(self, folder: Path) -> Path:
         """Return the absolute path of the side's Python file."""
@@ -104,7 +109,20 @@ def _side(path: Path, name: str, table: Any) -> SideSpec:
     if not found.path(path.parent).is_file():
         sentence = f"there is no file {found.path(path.parent).name}. It has model(), which returns your model."
         raise settings_files.wrong(path, "file", where, sentence)
+    _check_requirements(path, where, found)
     return found
+
+
+def _check_requirements(path: Path, where: str, side: SideSpec) -> None:
+    if side.env and side.requirements:
+        sentence = "an interpreter of your own has its packages already. Give either 'env' or 'requirements'."
+        raise settings_files.wrong(path, "requirements", where, sentence)
+    for requirement in side.requirements:
+        if not PACKAGE.match(requirement):
+            sentence = (
+                f"'{requirement}' names no package. Name packages of the registry, such as 'timm' or 'timm==1.0.22'."
+            )
+            raise settings_files.wrong(path, "requirements", where, sentence)
 
 
 def _input(path: Path, where: str, name: str, table: Any) -> InputSpec:

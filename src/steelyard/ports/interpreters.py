@@ -10,6 +10,7 @@ from steelyard.environments import setup
 from steelyard.environments.external import checked_path
 from steelyard.environments.spec import EnvironmentName
 from steelyard.errors import UserError
+from steelyard.ports import requirements
 
 if TYPE_CHECKING:
     from steelyard.console import Screen
@@ -31,5 +32,7 @@ def of(port: Port, screen: Screen) -> dict[str, Path]:
         environment = made[side.framework]
         if isinstance(environment, environments.Failure):
             raise UserError(environment.sentence)
-        found[side.name] = environment.python
+        found[side.name] = (
+            requirements.python_of(side, environment, screen.say) if side.requirements else environment.python
+        )
     return found

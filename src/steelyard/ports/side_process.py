@@ -9,6 +9,7 @@ import selectors
 import signal
 import subprocess
 import time
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from steelyard.catalog.frameworks import WORKER
@@ -16,11 +17,16 @@ from steelyard.environments.interpreter import clean_environ, command
 from steelyard.errors import UserError
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Mapping
 
 PROGRAM = WORKER / "port" / "__main__.py"
 LOG = "output.log"
 LAST_CHARACTERS = 300
+VARIABLES = Path(__file__).with_name("variables_of_checkpoints.txt")
+
+
+class SideError(UserError):
+    """The user's own code, or the framework, failed in what was asked; the process goes on."""
 
 
 class SideProcess:
@@ -37,7 +43,7 @@ class SideProcess:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=self._log,
-                env=clean_environ(python),
+                env=clean_environ(python) | _of_checkpoints(os.environ),
                 cwd=file.parent,
                 start_new_session=True,
             )
@@ -66,7 +72,7 @@ class SideProcess:
         text = self._answer()
         answer: dict[str, Any] = json.loads(text)
         if "error" in answer:
-            raise UserError(f"Side '{self.name}': {answer['error']}")
+            raise SideError(f"Side '{self.name}': {answer['error']}")
         return answer
 
     def close(self) -> None:
@@ -111,3 +117,9 @@ class SideProcess:
 def _close(stream: IO[bytes]) -> None:
     with contextlib.suppress(BrokenPipeError):
         stream.close()
+
+
+def _of_checkpoints(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the user's variables that say where checkpoints lie and how they are fetched, in capitals or small letters."""
+    listed = {line for line in VARIABLES.read_text(encoding="utf-8").splitlines() if not line.startswith("#")}
+    return {name: value for name, value in environ.items() if name.upper() in listed}

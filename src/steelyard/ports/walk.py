@@ -117,7 +117,8 @@ class _Walker:
             if received is None:
                 continue
             if self._is_new(received[0], self._carried) and other.name not in self._inputs:
-                return number, self._before(number, one, other, received)
+                pooled = self._in_pooling(number, second)
+                return number, pooled or self._before(number, one, other, received)
             returned = _compared(one.outputs, other.outputs)
             if returned is None:  # they return other numbers of values; what follows shows whether that matters
                 continue
@@ -141,6 +142,24 @@ class _Walker:
         cause, tried = causes_of_places.before_module(earlier, left, aligned, self._rounding)
         self._inputs[other.name] = [self._saved(received[1].reverse(left, right.shape))]
         return self._difference(BEFORE, one, other, (received[0], 0.0), cause, tried)
+
+    def _in_pooling(self, number: int, second: Pass) -> Difference | None:
+        """Return the difference of two pooling modules before a pair that receives different values; None if there is none.
+
+        They own no tensors, so that nothing but their order between other modules says which two are the same.
+        """
+        ends = [pair.left for pair in self._pairs[max(0, number - 1) : number + 1]]
+        others = [pair.right for pair in self._pairs[max(0, number - 1) : number + 1]]
+        pools = _pooling_between(self._first, ends), _pooling_between(second, others)
+        if len(pools[0]) != len(pools[1]):
+            return None
+        for one, other in zip(*pools, strict=True):
+            received, returned = _compared(one.inputs, other.inputs), _compared(one.outputs, other.outputs)
+            if received is None or returned is None or self._is_new(received[0], self._carried):
+                return None
+            if self._is_new(returned[0], received[0]) and other.name not in self._outputs:
+                return self._inside(one, other, received[0], returned)
+        return None
 
     def _inside(self, one: Call, other: Call, received: float, returned: tuple[float, Transform]) -> Difference | None:
         """Return the difference of two modules; None if one of them applies its activation by itself."""
@@ -174,6 +193,13 @@ class _Walker:
         if cause is not None:
             said = f"{cause.family}: {self._of.left.name} has {cause.left_words}, {self._of.right.name} has {cause.right_words}"
         return Difference(where, one.name, other.name, one.type, other.type, *distances, said, tuple(tried))
+
+
+def _pooling_between(side: Pass, ends: list[str]) -> list[Call]:
+    """Return the calls of pooling modules before the last of some calls, and after the first one if there are two."""
+    places = {call.name: number for number, call in enumerate(side.calls)}
+    begin = places[ends[0]] if len(ends) > 1 else 0
+    return [call for call in side.calls[begin : places[ends[-1]]] if call.kind == "pooling"]
 
 
 def _compared(ones: tuple[Path, ...], others: tuple[Path, ...]) -> tuple[float, Transform] | None:

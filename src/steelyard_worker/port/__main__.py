@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import traceback
 from pathlib import Path
@@ -22,6 +23,12 @@ from steelyard_worker.port.learning import Learning
 from steelyard_worker.port.side_file import SideFile
 from steelyard_worker.port.side_functions import MODEL
 
+LIBRARIES = (
+    *("torch", "jax", "flax", "equinox", "haiku", "keras", "tensorflow", "mindspore", "mxnet", "onnx", "onnxruntime"),
+    *("transformers", "numpy"),
+)
+REQUIRED = "steelyard-requirements.json"
+
 
 class Side:
     """A loaded side."""
@@ -32,6 +39,7 @@ class Side:
 
     def _use(self, model: Any) -> None:
         self._model, self._learning = model, Learning(self._file, model)
+        self._is_new = True  # it was not called yet
 
     def describe(self, folder: str) -> dict[str, Any]:
         """Save every tensor as a file, and return what they are, and versions of the libraries that are loaded."""
@@ -41,7 +49,7 @@ class Side:
             array = self._model.bridge.to_array(tensor)
             shared.setdefault(_place(tensor), name)
             observed.save(Path(folder) / f"{number}.npy", array)
-            dtype = str(tensor.dtype).replace("torch.", "")
+            dtype = _dtype(tensor)
             same = shared[_place(tensor)]
             found.append(
                 {
@@ -66,14 +74,15 @@ class Side:
         return {"double": self._model.double() or self._remade()}
 
     def _remade(self) -> bool:
-        """Make the model again with float64 as the framework's default, and the same values. False: a tensor is float32."""
+        """Make the model again with float64 as the framework's default, and the same values. False: that is not possible."""
+        if not hasattr(self._model, "prepare_double"):
+            return False
         before = [self._model.bridge.to_array(tensor) for _, tensor, _ in self._model.tensors()]
-        self._model.prepare_double()
+        if not self._model.prepare_double():
+            return False
         self._use(objects.wrap(self._file.call(MODEL)))
         after = list(self._model.tensors())
-        if len(after) != len(before) or any(
-            str(tensor.dtype).rpartition(".")[2] == "float32" for _, tensor, _ in after
-        ):
+        if len(after) != len(before) or any(_dtype(tensor) == "float32" for _, tensor, _ in after):
             return False
         self._model.load({name: array for (name, _, _), array in zip(after, before, strict=False)})
         return True
@@ -123,12 +132,23 @@ class Side:
 
     def _run(self, arrays: dict[str, str], observer: observed.Observer, training: bool) -> Any:
         arguments = self._learning.arguments(arrays)
+        before = self._names() if self._is_new else set[str]()
         try:
-            return self._model.forward(arguments, observer, training)
+            result = self._model.forward(arguments, observer, training)
         except SideError:
             raise
         except BaseException as error:
             raise SideError(sentence("The forward pass", error, self._file.path)) from error
+        if self._is_new and (late := sorted(self._names() - before)):
+            raise SideError(
+                f"The model made '{late[0]}' at its first call, when it was too late to load anything into it. Let model() call "
+                "it once, and load the checkpoint then."
+            )
+        self._is_new = False
+        return result
+
+    def _names(self) -> set[str]:
+        return {name for name, _, _ in self._model.tensors()}
 
 
 def _place(tensor: Any) -> Any:
@@ -137,10 +157,21 @@ def _place(tensor: Any) -> Any:
     return (pointer(), tuple(tensor.shape)) if pointer and tensor.numel() else id(tensor)
 
 
+def _dtype(tensor: Any) -> str:
+    """Return the name of a tensor's dtype, such as float32, as NumPy has it: frameworks write torch.float32 or Float32."""
+    found: list[str] = re.findall(r"\w+", str(tensor.dtype).lower())
+    return found[-1]
+
+
 def _libraries() -> dict[str, str]:
-    names = ("torch", "jax", "flax", "keras", "tensorflow", "transformers", "numpy")
-    loaded = {name: getattr(sys.modules.get(name), "__version__", "") for name in names}
-    return {name: version for name, version in loaded.items() if version}
+    loaded = {name: getattr(sys.modules.get(name), "__version__", "") for name in LIBRARIES}
+    return {name: version for name, version in loaded.items() if version} | _required()
+
+
+def _required() -> dict[str, str]:
+    """Return the packages that were added to the environment of the framework for this side."""
+    path = Path(sys.prefix) / REQUIRED
+    return dict(json.loads(path.read_text(encoding="utf-8"))["packages"]) if path.is_file() else {}
 
 
 def main(path: Path) -> None:

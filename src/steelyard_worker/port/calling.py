@@ -6,6 +6,8 @@ import functools
 import inspect
 from typing import TYPE_CHECKING, Any
 
+from steelyard_worker.port.errors import SideError
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -24,3 +26,23 @@ def _takes(function: Callable[..., Any], *names: str) -> bool:
     parameters = inspect.signature(function).parameters
     takes_any = any(each.kind is inspect.Parameter.VAR_KEYWORD for each in parameters.values())
     return takes_any or all(name in parameters for name in names)
+
+
+def in_order(arguments: Any) -> tuple[Any, ...]:
+    """Return one tensor, a tuple, or the values of a dictionary as arguments without names."""
+    if isinstance(arguments, dict):
+        return tuple(arguments.values())
+    return arguments if isinstance(arguments, tuple) else (arguments,)
+
+
+def check_callable(module: Any, advice: str) -> None:
+    """Refuse a module that cannot be called. `advice`: what to do, as a sentence."""
+    if not callable(module):
+        raise SideError(f"The module {type(module).__name__} has no __call__. {advice}")
+
+
+def mode_of(function: Callable[..., Any], training: bool) -> dict[str, Any]:
+    """Return the arguments with which a function is told its mode, under the names that it has for them."""
+    names = inspect.signature(function).parameters
+    values = {"train": training, "training": training, "is_training": training, "deterministic": not training}
+    return {name: value for name, value in values.items() if name in names}

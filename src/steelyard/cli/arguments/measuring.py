@@ -10,7 +10,9 @@ GROUPS: dict[str, dict[str, list[Argument]]] = {
         "what to compare": SELECTION,
         "how to measure": MEASURING,
         "what to do": [
-            value("--port", "FOLDER", "check both models of a port (see steelyard port), and time them instead of a study"),
+            value(
+                "--port", "FOLDER", "check both models of a port (see steelyard port), and time them instead of a study"
+            ),
             flag("--dry-run", "only check what can be checked, and print the plan with a time estimate"),
             flag(
                 "--if-changed",

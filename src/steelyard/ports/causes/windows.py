@@ -139,42 +139,50 @@ def _words(name: str, value: Any) -> str:
 
 def _pooling(place: Place, settings: Settings) -> Array | None:
     x = _moved(FUNCTIONS[settings["activation"]](place.inputs["input"]), settings["channels"])
-    places = x.ndim - 2
-    if places < 1:
+    sizes = x.shape[1:-1]
+    if not sizes:
         return None
-    window, stride = settings["window"], settings["stride"]
-    is_up = settings["size"] == "up"
-    amounts = [_amounts(settings["padding"], size, window, stride, is_up) for size in x.shape[1:-1]]
-    if any(size + sum(pair) < window for size, pair in zip(x.shape[1:-1], amounts, strict=True)):
+    window, stride = _each(settings["window"], sizes), _each(settings["stride"], sizes)
+    is_up, is_max = settings["size"] == "up", settings["kind"] == "maximum"
+    amounts = [
+        _amounts(settings["padding"], size, far, step, is_up)
+        for size, far, step in zip(sizes, window, stride, strict=True)
+    ]
+    if any(size + sum(pair) < far for size, pair, far in zip(sizes, amounts, window, strict=True)):
         return None
-    is_max = settings["kind"] == "maximum"
-    padded = np.pad(x, [(0, 0), *amounts, (0, 0)], constant_values=-np.inf if is_max else 0.0)
-    inside = tuple(range(-places, 0))
-    args = ([window] * places, [stride] * places, [1] * places)
+    around = [(0, 0), *amounts, (0, 0)]
+    found = _windows(np.pad(x, around, constant_values=-np.inf if is_max else 0.0), window, stride, (1,) * len(sizes))
+    inside = tuple(range(-len(sizes), 0))
     if is_max:
-        return _back(_windows(padded, *args).max(inside), settings["channels"])
-    total = _windows(padded, *args).sum(inside)
+        return _back(found.max(inside), settings["channels"])
     if settings["mean over"] == "the window":
-        return _back(total / window**places, settings["channels"])
-    ones = np.pad(np.ones_like(x), [(0, 0), *amounts, (0, 0)])
-    return _back(total / _windows(ones, *args).sum(inside), settings["channels"])
+        return _back(found.mean(inside), settings["channels"])
+    there = _windows(np.pad(np.ones_like(x), around), window, stride, (1,) * len(sizes)).sum(inside)
+    return _back(found.sum(inside) / there, settings["channels"])
 
 
 def _pooling_values(place: Place) -> Mapping[str, Sequence[Any]]:
+    """Return the values of all settings: those that a module declares first, then the known ones."""
     before, after = place.inputs["input"].shape, place.left.shape
     if len(before) != len(after) or len(before) < 3:
         return {"kind": ()}
     channels = [name for name, axis in ((SECOND, 1), (LAST, -1)) if before[axis] == after[axis]]
+    windows = [each for value in (2, 3) for each in _alike(_declared(place, "window", value))]
     return {
-        "kind": ("maximum", "mean"),
-        "window": (2, 3),
-        "stride": (2, 1),
-        "padding": (NONE, 1, SAME),
-        "size": ("down", "up"),
-        "mean over": ("the window", "the places that are there"),
+        "kind": [*_declared(place, "kind", "maximum"), "mean"],
+        "window": windows,
+        "stride": [*_alike(_declared(place, "stride", 2)), 1],
+        "padding": [*_paddings(place)[:-2], NONE, 1, SAME],
+        "size": [*_declared(place, "size", "down"), "up"],
+        "mean over": [*_declared(place, "mean over", "the window"), "the places that are there"],
         "channels": channels,
-        "activation": AFTER,
+        "activation": AFTER if not place.left_settings else AFTER[::-1],
     }
+
+
+def _alike(values: Sequence[Any]) -> list[Any]:
+    """Return one number for an extent that is the same along all axes, as (2, 2) is 2."""
+    return [each[0] if isinstance(each, tuple) and len(set(each)) == 1 else each for each in values]
 
 
 CONVOLUTION = Family("convolution", _convolution, _convolution_values, _words, samples=2)

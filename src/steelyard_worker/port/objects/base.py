@@ -39,7 +39,7 @@ class Model(Protocol):
         """Replace the values of these tensors, in the dtype that they have."""
 
     def double(self) -> bool:
-        """Compute in float64 from now on; False where the model has to be made again for it."""
+        """Compute in float64 from now on; False where the model has to be made again for it, as `Remade`, or cannot at all."""
 
     def place(self, arrays: Mapping[str, np.ndarray]) -> dict[str, Any]:
         """Return inputs as tensors of the framework; floats in the dtype of the model."""
@@ -50,8 +50,12 @@ class Model(Protocol):
         `training`: in training mode, but without dropout and other random layers; running statistics are updated.
         """
 
-    def prepare_double(self) -> None:
-        """Prepare the framework so that a model that is made from now on computes in float64, if it can."""
+
+class Remade(Model, Protocol):
+    """A model that keeps the dtype with which it was made."""
+
+    def prepare_double(self) -> bool:
+        """Prepare the framework so that a model that is made from now on computes in float64; False where it cannot."""
 
 
 class Learner(Model, Protocol):

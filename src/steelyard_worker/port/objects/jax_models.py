@@ -8,17 +8,23 @@ from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
-from steelyard_worker.port.calling import called
+from steelyard_worker.port.calling import called, in_order, mode_of
 from steelyard_worker.port.errors import SideError
-from steelyard_worker.port.observed import Bridge, Call
+from steelyard_worker.port.objects import jax_tensors
+from steelyard_worker.port.observed import Call
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+    import numpy as np
+
     from steelyard_worker.port.objects.base import Model
     from steelyard_worker.port.observed import Observer
+
+
+BY_FUNCTION = "Return (function, module): the function gets the module and the inputs."
+"""What to do with a module of NNX or Equinox that cannot be called by itself."""
 
 
 def wrap(value: Any) -> Model | None:
@@ -29,18 +35,57 @@ def wrap(value: Any) -> Model | None:
             return LinenModule(*value)
         if isinstance(getattr(value, "module", None), linen.Module) and hasattr(value, "params"):
             return PretrainedModel(value)
+    for known in (_nnx, _equinox, _haiku):
+        if (model := known(value)) is not None:
+            return model
     if isinstance(value, tuple) and len(value) == 2 and callable(value[0]):
         return Function(*value)
     return None
 
 
-def _array(tensor: Any) -> np.ndarray:
-    found = np.asarray(tensor)
-    return found if found.dtype.kind in "fiub" else found.astype(np.float32)
+def _of_function(value: Any, kind: type) -> tuple[Any, Any]:
+    """Return a module and the function that is called with it, if a value is a module or (function, module)."""
+    if isinstance(value, tuple) and len(value) == 2 and callable(value[0]) and isinstance(value[1], kind):
+        return value[1], value[0]
+    return (value, None) if isinstance(value, kind) else (None, None)
 
 
-def _like(array: np.ndarray, example: Any) -> Any:
-    return jnp.asarray(array, dtype=example.dtype)
+def _nnx(value: Any) -> Model | None:
+    nnx = sys.modules.get("flax.nnx")
+    module, function = _of_function(value, nnx.Module) if nnx is not None else (None, None)
+    if module is None:
+        return None
+    from steelyard_worker.port.objects.nnx_module import NNXModule
+
+    return NNXModule(module, function)
+
+
+def _equinox(value: Any) -> Model | None:
+    equinox = sys.modules.get("equinox")
+    if equinox is not None and isinstance(value, tuple) and any(isinstance(each, equinox.nn.State) for each in value):
+        raise SideError(
+            "model() returned a module of Equinox with its state. Return (function, module): the function gets the module and "
+            "the inputs, gives it the state, and returns the outputs alone."
+        )
+    module, function = _of_function(value, equinox.Module) if equinox is not None else (None, None)
+    if module is None:
+        return None
+    from steelyard_worker.port.objects.equinox_module import EquinoxModule
+
+    return EquinoxModule(module, function)
+
+
+def _haiku(value: Any) -> Model | None:
+    haiku = sys.modules.get("haiku")
+    if haiku is None or not isinstance(value, tuple) or not value:
+        return None
+    transformed = haiku.Transformed, haiku.TransformedWithState
+    parts = (value,) if isinstance(value, transformed) else value  # such a function is a tuple itself
+    if not isinstance(parts[0], transformed):
+        return None
+    from steelyard_worker.port.objects.haiku_functions import HaikuFunction
+
+    return HaikuFunction(*parts)
 
 
 class Function:
@@ -52,12 +97,12 @@ class Function:
 
     def __init__(self, function: Any, parameters: Any) -> None:
         self._function, self._parameters = function, parameters
-        self.bridge = Bridge(lambda value: isinstance(value, (jax.Array, np.ndarray)), _array, _like)
+        self.bridge = jax_tensors.BRIDGE
+        _check_leaves(parameters)
 
     def tensors(self) -> Iterator[tuple[str, Any, bool]]:
         """Yield the leaves of the tree, by their keys joined with a slash."""
-        for path, leaf in jax.tree_util.tree_flatten_with_path(self._parameters)[0]:
-            name = _name(path)
+        for name, leaf in named_leaves(self._parameters):
             yield name, leaf, not name.startswith("batch_stats/")
 
     def load(self, arrays: Mapping[str, np.ndarray]) -> None:
@@ -72,26 +117,17 @@ class Function:
     def double(self) -> bool:
         """Convert the tree to float64. A module whose own dtype is float32 still computes in it, which its outputs tell."""
         jax.config.update("jax_enable_x64", True)
-        self._parameters = jax.tree_util.tree_map(
-            lambda leaf: jnp.asarray(leaf, jnp.float64) if jnp.issubdtype(leaf.dtype, jnp.floating) else leaf,
-            self._parameters,
-        )
+        self._parameters = jax.tree_util.tree_map(jax_tensors.doubled, self._parameters)
         return True
-
-    def prepare_double(self) -> None:
-        """Nothing: a model of this kind is converted."""
 
     def place(self, arrays: Mapping[str, np.ndarray]) -> dict[str, Any]:
         """Return arrays of JAX; floats in the dtype of the parameters."""
-        leaves = jax.tree_util.tree_leaves(self._parameters)
-        dtype = next((leaf.dtype for leaf in leaves if jnp.issubdtype(leaf.dtype, jnp.floating)), jnp.float32)
-        return {name: jnp.asarray(array, dtype if array.dtype.kind == "f" else None) for name, array in arrays.items()}
+        return jax_tensors.placed(arrays, jax.tree_util.tree_leaves(self._parameters))
 
     def forward(self, arguments: Any, observer: Observer | None, training: bool) -> Any:
         """Call the function with the parameters and the inputs in their order."""
         del observer, training
-        given = tuple(arguments.values()) if isinstance(arguments, dict) else arguments
-        return self._function(self._parameters, *(given if isinstance(given, tuple) else (given,)))
+        return self._function(self._parameters, *in_order(arguments))
 
     def gradients(self, objective: Callable[[Callable[[Any], Any]], Any]) -> tuple[Any, dict[str, Any]]:
         """Differentiate the loss by the trained leaves."""
@@ -104,9 +140,7 @@ class Function:
                 self._parameters = before
 
         loss, gradients = jax.value_and_grad(loss_of, allow_int=True)(self._trained())
-        return loss, {
-            self._prefix + _name(path): leaf for path, leaf in jax.tree_util.tree_flatten_with_path(gradients)[0]
-        }
+        return loss, {self._prefix + name: leaf for name, leaf in named_leaves(gradients)}
 
     def predictor(self) -> Callable[[Any], Any]:
         """Return the forward pass in evaluation mode, compiled by jax.jit."""
@@ -192,7 +226,7 @@ class LinenModule(OfVariables):
 
     def forward(self, arguments: Any, observer: Observer | None, training: bool) -> Any:
         """Apply the module. `training` reaches it if its __call__ has an argument `train`, `training` or `deterministic`."""
-        named = _mode(type(self._module).__call__, training)
+        named = mode_of(type(self._module).__call__, training)
         changing = [name for name in self._parameters if name != "params"] if training else []
 
         def apply(*positional: Any, **by_name: Any) -> Any:
@@ -233,14 +267,6 @@ class PretrainedModel(OfVariables):
 def _computing_in_float64(module: Any) -> Any:
     """Return the module with its field `dtype` set, where it has one; without, Flax computes in the dtype of what it gets."""
     return module.clone(dtype=jnp.float64) if getattr(module, "dtype", None) is not None else module
-
-
-def _mode(function: Any, training: bool) -> dict[str, Any]:
-    import inspect
-
-    names = inspect.signature(function).parameters
-    values = {"train": training, "training": training, "deterministic": not training}
-    return {name: value for name, value in values.items() if name in names}
 
 
 @contextlib.contextmanager
@@ -302,6 +328,23 @@ def described(module: Any) -> tuple[str, dict[str, Any]]:
     if isinstance(module, linen.Embed):
         return "embedding", {}
     return "", {}
+
+
+def named_leaves(tree: Any) -> list[tuple[str, Any]]:
+    """Return the leaves of a tree with their keys, joined with a slash."""
+    return [(_name(path), leaf) for path, leaf in jax.tree_util.tree_flatten_with_path(tree)[0]]
+
+
+def _check_leaves(parameters: Any) -> None:
+    """Refuse parameters that are not all arrays with values, such as a function or a setting among them."""
+    named = named_leaves(parameters)
+    jax_tensors.check_values(named)
+    for name, leaf in named:
+        if not jax_tensors.is_array(leaf):
+            where = f"'{name}' among the parameters" if name else "what model() returned with a function"
+            raise SideError(
+                f"{where} is a {type(leaf).__name__}. The parameters of a function are a tree of arrays, and nothing else."
+            )
 
 
 def _name(path: Any) -> str:

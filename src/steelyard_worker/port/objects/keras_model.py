@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from steelyard_worker.port.observed import Observer
+
+_MAX_POOLS = (keras.layers.MaxPooling1D, keras.layers.MaxPooling2D, keras.layers.MaxPooling3D)
 
 
 def _array(tensor: Any) -> np.ndarray:
@@ -53,11 +56,9 @@ class KerasModel:
         """Layers keep the dtype with which they were made, so the model has to be made again."""
         return False
 
-    def prepare_double(self) -> None:
+    def prepare_double(self) -> bool:
         """Let the layers that are made from now on compute in float64."""
-        keras.utils.clear_session()
-        keras.config.set_floatx("float64")
-        keras.config.set_dtype_policy("float64")
+        return compute_in_float64()
 
     def place(self, arrays: Mapping[str, np.ndarray]) -> dict[str, Any]:
         """Return tensors; floats in Keras' own dtype."""
@@ -138,6 +139,19 @@ class KerasModel:
 
 def _values(variables: Iterable[Any]) -> list[Any]:
     return [variable.value for variable in variables]
+
+
+def compute_in_float64() -> bool:
+    """Let the layers that are made from now on compute in float64. False: Keras would round to float32 in between."""
+    if keras.config.backend() == "jax":
+        sys.modules["jax"].config.update("jax_enable_x64", True)
+    keras.utils.clear_session()
+    keras.config.set_floatx("float64")
+    keras.config.set_dtype_policy("float64")
+    # A table of Keras lets operations on float64 return float32, on all backends but TensorFlow.
+    table = getattr(sys.modules.get("keras.src.backend.common.dtypes"), "BIT64_TO_BIT32_DTYPE", {})
+    table["float64"] = "float64"
+    return str(keras.backend.result_type("float64", "float32")) == "float64"
 
 
 class KerasUpdater:
@@ -285,6 +299,15 @@ def described(layer: Any) -> tuple[str, dict[str, Any]]:
             "groups": layer.groups,
             "activation": _activation(layer),
         }
+    if isinstance(layer, (*_MAX_POOLS, layers.AveragePooling1D, layers.AveragePooling2D, layers.AveragePooling3D)):
+        return "pooling", {
+            "kind": "maximum" if isinstance(layer, _MAX_POOLS) else "mean",
+            "window": _listed(layer.pool_size),
+            "stride": _listed(layer.strides),
+            "padding": layer.padding,
+            "size": "down",
+            "mean over": "the places that are there",
+        }
     if isinstance(layer, layers.Embedding):
         return "embedding", {}
     if isinstance(layer, layers.LSTM):
@@ -292,6 +315,10 @@ def described(layer: Any) -> tuple[str, dict[str, Any]]:
     if isinstance(layer, layers.GRU):
         return "gru", {"reset_after": layer.reset_after}
     return "", {}
+
+
+def _listed(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value
 
 
 def _activation(layer: Any) -> str:

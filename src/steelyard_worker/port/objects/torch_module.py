@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from steelyard_worker.port import kinds
 from steelyard_worker.port.calling import called
 from steelyard_worker.port.errors import SideError
 from steelyard_worker.port.observed import Bridge, Call
@@ -56,9 +57,6 @@ class TorchModule:
         """Convert all tensors to float64."""
         self._module = self._module.double()
         return True
-
-    def prepare_double(self) -> None:
-        """Nothing: a model of this kind is converted."""
 
     def place(self, arrays: Mapping[str, np.ndarray]) -> dict[str, Any]:
         """Return tensors on the device of the module; floats in the dtype of its first parameter, integers as int64."""
@@ -206,9 +204,9 @@ def _own(path: str, module: nn.Module) -> dict[str, str]:
 
 def described(module: nn.Module) -> tuple[str, dict[str, Any]]:
     """Return what a module computes and its constants, in words that all frameworks share."""
-    for types, kind, settings in _KINDS:
-        if isinstance(module, types):
-            return kind, settings(module)
+    known = kinds.described(module, _KINDS)
+    if known[0]:
+        return known
     epsilon = getattr(module, "variance_epsilon", getattr(module, "eps", None))
     if "RMSNorm" in type(module).__name__ and isinstance(epsilon, float):
         return "rms_norm", {"epsilon": epsilon}
@@ -227,11 +225,26 @@ def _convolution(module: Any) -> dict[str, Any]:
     }
 
 
+def _pooling(module: Any) -> dict[str, Any]:
+    is_max = isinstance(module, nn.modules.pooling._MaxPoolNd)
+    found = {
+        "kind": "maximum" if is_max else "mean",
+        "window": module.kernel_size,
+        "stride": module.stride,
+        "padding": module.padding,
+        "size": "up" if module.ceil_mode else "down",
+    }
+    if not is_max:
+        found["mean over"] = "the window" if module.count_include_pad else "the places that are there"
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in found.items()}
+
+
 # Classes, kind, and the settings that a module of it has.
 _KINDS: list[tuple[Any, str, Callable[[Any], dict[str, Any]]]] = [
     (nn.LayerNorm, "layer_norm", lambda m: {"epsilon": m.eps}),
     (nn.GroupNorm, "group_norm", lambda m: {"epsilon": m.eps, "groups": m.num_groups}),
     (nn.modules.batchnorm._BatchNorm, "batch_norm", lambda m: {"epsilon": m.eps, "momentum": m.momentum}),
+    ((nn.modules.pooling._MaxPoolNd, nn.AvgPool1d, nn.AvgPool2d, nn.AvgPool3d), "pooling", _pooling),
     (nn.Linear, "dense", lambda _: {}),
     (nn.modules.conv._ConvNd, "convolution", _convolution),
     (nn.Embedding, "embedding", lambda m: {"padding": m.padding_idx}),
