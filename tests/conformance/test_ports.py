@@ -10,10 +10,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from decides import Sources
 
-from steelyard.ports import scaffold
+from steelyard.catalog.frameworks import WORKER
+from steelyard.console import Screen
+from steelyard.ports import definition, interpreters, scaffold
 
 SIDES = Path(__file__).parents[1] / "ports" / "sides"
 
@@ -376,3 +379,43 @@ def test_gradients_and_updates_of_plain_jax_are_compared(tmp_path, optimizer, ca
     assert {*unseen} == {"running statistics", "training mode", *NO_LOADERS}
     assert causes["five updates of the weights"] == cause
     assert (causes["loss"], causes["gradients"]) == ([], [])
+
+
+PASSES = """
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+
+from steelyard_worker.port.contender import SidePredictor
+from steelyard_worker.port.observed import Observer
+
+file, array = sys.argv[1:]
+timed = SidePredictor(SimpleNamespace(FILE=file, INPUTS={"x": array}, TARGETS={}))
+batch = timed.put({})
+for _ in range(2):
+    timed.infer(batch)
+timed.synchronise()
+made = timed.outputs(batch)
+model = timed._model
+checked = model.forward(batch, Observer(None, model.bridge, {}, {}), False)
+(name,) = made
+apart = np.abs(made[name] - model.bridge.to_array(checked)).max() / np.abs(made[name]).max()
+print(f"apart {apart:.1e}")
+assert apart < 1e-5
+"""
+UNTIMED = "onnx_side"
+"""Its threads are those of the session that its user makes, so it has to define predict()."""
+
+
+@pytest.mark.parametrize("kind", [each for each in KINDS if KINDS[each][0] != UNTIMED])
+def test_the_forward_pass_that_is_timed_is_the_one_that_was_checked(tmp_path, kind):
+    side, framework, requirement, _ = KINDS[kind]
+    folder = pair(tmp_path / "port", side, framework, requirement, kind)
+    python = interpreters.of(definition.read(folder), Screen())[side]
+    np.save(tmp_path / "x.npy", np.random.default_rng(0).uniform(-2, 2, (2, 3, 8, 8)).astype(np.float32))
+    given = [str(python), "-c", PASSES, str(folder / f"{side}.py"), str(tmp_path / "x.npy")]
+    done = subprocess.run(given, env=os.environ | {"PYTHONPATH": str(WORKER.parent)}, capture_output=True, text=True)
+    assert "apart" in done.stdout, done.stderr
+    assert done.returncode == 0, done.stdout

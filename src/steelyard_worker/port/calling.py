@@ -28,6 +28,23 @@ def _takes(function: Callable[..., Any], *names: str) -> bool:
     return takes_any or all(name in parameters for name in names)
 
 
+def in_signature(arguments: Any, function: Callable[..., Any]) -> tuple[Any, ...]:
+    """Return arguments without names as a function takes them: by its own names where it has all, else in their order."""
+    if not isinstance(arguments, dict):
+        return in_order(arguments)
+    names = _names(function)
+    return (
+        tuple(arguments[name] for name in names if name in arguments)
+        if set(arguments) <= set(names)
+        else in_order(arguments)
+    )
+
+
+@functools.lru_cache(maxsize=64)
+def _names(function: Callable[..., Any]) -> tuple[str, ...]:
+    return tuple(inspect.signature(function).parameters)
+
+
 def in_order(arguments: Any) -> tuple[Any, ...]:
     """Return one tensor, a tuple, or the values of a dictionary as arguments without names."""
     if isinstance(arguments, dict):

@@ -6,7 +6,6 @@ import dataclasses
 from typing import TYPE_CHECKING, Any
 
 import equinox as eqx
-import jax
 
 from steelyard_worker.port import attributes
 from steelyard_worker.port.calling import called, check_callable, in_order
@@ -46,7 +45,7 @@ class EquinoxModule(Function):
         module = eqx.nn.inference_mode(eqx.combine(self._parameters, self._rest), value=not training)
         below = attributes.modules(module, lambda value: isinstance(value, eqx.Module), _members)
         classes = {type(each) for each in below.values()} if observer is not None else set()
-        with jax.disable_jit(), classes_followed(observer, classes, _path_of(below), _call):
+        with jax_tensors.eagerly(observer), classes_followed(observer, classes, _path_of(below), _call):
             if self._function is None:
                 return called(module, arguments, type(module).__call__)
             return self._function(module, *in_order(arguments))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 from typing import TYPE_CHECKING, Any
 
@@ -9,14 +10,14 @@ import mxnet as mx
 import numpy as np
 from mxnet.gluon import nn, rnn
 
-from steelyard_worker.port.calling import called
+from steelyard_worker.port.calling import called, in_order
 from steelyard_worker.port.errors import SideError
 from steelyard_worker.port.following import objects_followed
 from steelyard_worker.port.kinds import described
 from steelyard_worker.port.observed import Bridge, Call
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from steelyard_worker.port.kinds import Known
     from steelyard_worker.port.observed import Observer
@@ -86,15 +87,33 @@ class GluonBlock:
                 arguments = _by_place(self._block, arguments)
             return called(self._block, arguments, self._block.forward)
 
+    def predictor(self) -> Callable[[Any], Any]:
+        """Return the forward pass in evaluation mode; a block that can be compiled is hybridized."""
+        block = self._block
+        if isinstance(block, mx.gluon.HybridBlock):
+            block.hybridize(static_alloc=True, static_shape=True)
+
+        def run(arguments: Any) -> Any:
+            with mx.autograd.predict_mode():
+                return block(*(_by_place(block, arguments) if isinstance(arguments, dict) else in_order(arguments)))
+
+        return run
+
     def _named(self) -> dict[str, Any]:
         return self._block._collect_params_with_prefix()
 
 
+@functools.lru_cache(maxsize=16)
+def _names(block: Any) -> tuple[str, ...]:
+    """Return the names of the inputs of a class of blocks."""
+    method = getattr(block, "hybrid_forward", None)
+    is_hybrid = block.forward is mx.gluon.HybridBlock.forward and method is not None
+    return tuple(inspect.signature(method if is_hybrid else block.forward).parameters)[2 if is_hybrid else 1 :]
+
+
 def _by_place(block: Any, arguments: dict[str, Any]) -> tuple[Any, ...]:
     """Return the inputs as `forward` takes them: Gluon passes arguments by their places alone."""
-    method = getattr(type(block), "hybrid_forward", None)
-    is_hybrid = type(block).forward is mx.gluon.HybridBlock.forward and method is not None
-    names = list(inspect.signature(method if is_hybrid else type(block).forward).parameters)[2 if is_hybrid else 1 :]
+    names = _names(type(block))
     if set(arguments) <= set(names):
         return tuple(arguments[name] for name in names if name in arguments)
     return tuple(arguments.values())

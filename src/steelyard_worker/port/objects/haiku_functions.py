@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import haiku as hk
-import jax
 
 from steelyard_worker.port.calling import in_order
 from steelyard_worker.port.errors import SideError
 from steelyard_worker.port.following import followed
 from steelyard_worker.port.kinds import described
+from steelyard_worker.port.objects import jax_tensors
 from steelyard_worker.port.objects.jax_models import OfVariables
 from steelyard_worker.port.observed import Call
 
@@ -59,7 +59,7 @@ class HaikuFunction(OfVariables):
                 return following(*given, **named)
             return followed(observer, _call(context.module, leaves), following, given, named)
 
-        with jax.disable_jit(), hk.intercept_methods(intercept):
+        with jax_tensors.eagerly(observer), hk.intercept_methods(intercept):
             result = self._function.apply(*trees, None, *in_order(arguments))
         return result[0] if self._has_state else result
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -59,6 +60,11 @@ def check_values(named: Iterable[tuple[str, Any]]) -> None:
     for name, leaf in named:
         if isinstance(leaf, jax.ShapeDtypeStruct):
             raise SideError(f"'{name}' of the model has a shape, but no values. Let model() load a checkpoint into it.")
+
+
+def eagerly(observer: object) -> contextlib.AbstractContextManager[Any]:
+    """Let nothing be compiled where an observer must see the values; without one, loops stay loops."""
+    return contextlib.nullcontext() if observer is None else jax.disable_jit()
 
 
 def placed(arrays: Mapping[str, np.ndarray], leaves: Iterable[Any]) -> dict[str, Any]:

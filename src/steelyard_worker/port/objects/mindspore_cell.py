@@ -9,13 +9,13 @@ import mindspore
 import numpy as np
 from mindspore import nn
 
-from steelyard_worker.port.calling import called
+from steelyard_worker.port.calling import called, in_signature
 from steelyard_worker.port.following import objects_followed
 from steelyard_worker.port.kinds import described
 from steelyard_worker.port.observed import Bridge, Call
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from steelyard_worker.port.kinds import Known
     from steelyard_worker.port.observed import Observer
@@ -78,6 +78,11 @@ class MindSporeCell:
         cells = {path: cell for path, cell in self._cell.cells_and_names() if path}
         with objects_followed(observer, cells, "construct", _call):
             return called(self._cell, arguments, self._cell.construct)
+
+    def predictor(self) -> Callable[[Any], Any]:
+        """Return the forward pass in evaluation mode, in the mode of execution that the process has: by default as a graph."""
+        cell = self._cell.set_train(False)
+        return lambda arguments: cell(*in_signature(arguments, cell.construct))
 
     def _named(self) -> Iterator[tuple[str, Any]]:
         """Yield all parameters by the attributes that lead to them; `Parameter.name` can be any text."""

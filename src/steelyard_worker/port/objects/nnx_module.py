@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -77,10 +78,21 @@ class NNXModule:
         (self._module.train if training else self._module.eval)()
         classes = {type(module) for module in self._below().values()}
         with jax.disable_jit(), classes_followed(observer, classes, lambda module: getattr(module, PATH, ""), _call):
-            if self._function is not None:
-                return self._function(self._module, *in_order(arguments))
-            named = mode_of(type(self._module).__call__, training)
-            return called(lambda *a, **k: self._module(*a, **k, **named), arguments, type(self._module).__call__)
+            return self._called(self._module, arguments, training)
+
+    def predictor(self) -> Callable[[Any], Any]:
+        """Return the forward pass in evaluation mode, compiled by jax.jit; the state is split off once."""
+        self._module.eval()
+        graph, state = nnx.split(self._module)
+        compiled = jax.jit(lambda state, arguments: self._called(nnx.merge(graph, state), arguments, False))
+        return partial(compiled, state)
+
+    def _called(self, module: Any, arguments: Any, training: bool) -> Any:
+        if self._function is not None:
+            return self._function(module, *in_order(arguments))
+        own = type(module).__call__
+        named = mode_of(own, training)
+        return called(lambda *a, **k: module(*a, **k, **named), arguments, own)
 
     def _below(self) -> dict[str, Any]:
         return attributes.modules(self._module, lambda value: isinstance(value, nnx.Module), _members)

@@ -14,7 +14,7 @@ from steelyard_worker.port.following import classes_followed
 from steelyard_worker.port.observed import Bridge, Call
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from steelyard_worker.port.observed import Observer
 
@@ -104,11 +104,19 @@ class TFModule:
         """Call the module; modules and layers below it report to the observer."""
         paths = {id(module): path for path, module in self._below().items()}
         classes = {type(module) for module in self._below().values()}
+        with classes_followed(observer, classes, lambda module: paths.get(id(module), ""), _call):
+            return self._called(arguments, training)
+
+    def predictor(self) -> Callable[[Any], Any]:
+        """Return the forward pass in evaluation mode as one tf.function."""
+        run: Callable[[Any], Any] = tf.function(lambda arguments: self._called(arguments, False), reduce_retracing=True)
+        return run
+
+    def _called(self, arguments: Any, training: bool) -> Any:
         own = type(self._module).__call__
         function = getattr(own, "python_function", own)
         named = mode_of(function, training)
-        with classes_followed(observer, classes, lambda module: paths.get(id(module), ""), _call):
-            return called(lambda *a, **k: self._module(*a, **k, **named), arguments, function)
+        return called(lambda *a, **k: self._module(*a, **k, **named), arguments, function)
 
     def _below(self) -> dict[str, Any]:
         return attributes.modules(self._module, _is_module, _members)
