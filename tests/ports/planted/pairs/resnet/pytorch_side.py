@@ -1,0 +1,31 @@
+"""ResNet of torchvision with one bottleneck in each of its stages, with random weights, which it saves for the other side."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import torch
+
+for name in ("nms", "qnms"):  # a build for another device lacks its own operators, which no network here needs
+    torch.library.define(f"torchvision::{name}", "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+
+from torchvision.models.resnet import Bottleneck, ResNet
+
+
+def build(original=True):
+    """Return the network; `original`: strides in the first convolution of a block, as in Keras and in the paper."""
+    torch.manual_seed(0)
+    model = ResNet(Bottleneck, [1, 1, 1, 1], num_classes=7)
+    for name, module in model.named_modules():
+        if isinstance(module, torch.nn.BatchNorm2d):
+            with torch.no_grad():
+                module.weight.uniform_(0.5, 1.5)
+                module.bias.normal_(0, 0.2)
+                module.running_mean.normal_(0, 0.2)
+                module.running_var.uniform_(0.5, 1.5)
+            module.eps = 1.001e-5 if original else module.eps
+        if original and isinstance(module, Bottleneck):
+            module.conv1.stride, module.conv2.stride = module.conv2.stride, (1, 1)
+    np.savez(Path(__file__).parent / "weights.npz", **{k: v.numpy() for k, v in model.state_dict().items()})
+    return model
