@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,6 +13,8 @@ if TYPE_CHECKING:
     from steelyard.ports.given_inputs import Array
 
 FAR = float("inf")
+MOST_PADDING = 12
+"""So many zeros along an axis may be around an array that is padded."""
 
 
 def distance(one: Array, other: Array) -> float:
@@ -44,3 +47,27 @@ def nearest(left: Array, right: Array) -> tuple[float, Transform] | None:
         if found == 0:
             break
     return best
+
+
+def padded(left: Array, right: Array, rounding: float) -> Transform | None:
+    """Return the axes in which one array is the other with zeros around it; None if it is not.
+
+    A convolution may pad what it receives, or get it padded already.
+    """
+    if not 3 <= left.ndim == right.ndim <= 5 or abs(_norm(left) - _norm(right)) > rounding * _norm(left):
+        return None
+    for axes in itertools.permutations(range(right.ndim)):
+        moved = right.transpose(axes)
+        small, large = (left, moved) if left.size < moved.size else (moved, left)
+        rest = [more - less for more, less in zip(large.shape, small.shape, strict=True)]
+        if min(rest) < 0 or max(rest) > MOST_PADDING:
+            continue
+        for begin in itertools.product(*(range(each + 1) for each in rest)):
+            inside = tuple(slice(one, one + size) for one, size in zip(begin, small.shape, strict=True))
+            if distance(large[inside], small) <= rounding:
+                return Transform(axes=() if axes == tuple(range(right.ndim)) else axes)
+    return None
+
+
+def _norm(array: Array) -> float:
+    return float(np.linalg.norm(array.astype(np.float64)))

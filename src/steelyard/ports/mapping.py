@@ -124,6 +124,22 @@ class _Search:
                 if (transform := _nearly(total, one.values)) is not None:
                     self.take(Pair((a.name, b.name), (one.name,), transform, CONTENT, is_sum=True))
                     break
+        self._sums_in_parts()
+
+    def _sums_in_parts(self) -> None:
+        """Pair two biases with the parts of their sum, as an LSTM has it that has one bias for each gate."""
+        twins = [each for each in self._left.values() if len(each.shape) == 1]
+        for a, b in combinations(twins, 2):
+            if a.shape != b.shape or {a.name, b.name} - self._left.keys():
+                continue
+            for count in (each for each in PARTS if a.shape[0] % each == 0):
+                pieces = np.split(a.values + b.values, count)
+                free = [each for each in self._right.values() if each.shape == pieces[0].shape]
+                near = [[each for each in free if _nearly(piece, each.values) == AS_IT_IS] for piece in pieces]
+                if all(len(each) == 1 for each in near):
+                    names = tuple(each[0].name for each in near)
+                    self.take(Pair((a.name, b.name), names, AS_IT_IS, CONTENT, is_sum=True))
+                    break
 
     def _split(self, wholes: dict[str, SideTensor], parts: dict[str, SideTensor], whole_is_left: bool) -> None:
         known = _classes(parts.values())

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from steelyard.errors import UserError
-from steelyard.ports import causes_of_places, paired_calls
-from steelyard.ports.alignment import FAR, distance, nearest
+from steelyard.ports import causes_of_places, flattening, paired_calls
+from steelyard.ports.alignment import FAR, distance, nearest, padded
+from steelyard.ports.causes_of_places import Before
 from steelyard.ports.passes import Pass, forward, load
 from steelyard.ports.transforms import AS_IT_IS
 from steelyard.results.port_record import Compared, Difference
@@ -87,6 +88,9 @@ class _Walker:
         self._of, self._first, self._pairs, self._found = of, first, pairs, found
         self._inputs: dict[str, list[str]] = {}
         self._outputs: dict[str, list[str]] = {}
+        self._resized: Difference | None = (
+            None  # modules that return other sizes, until what follows shows whether it matters
+        )
         self._carried = (
             0.0  # the largest distance so far that is no difference: rounding, or a constant that was rounded
         )
@@ -112,13 +116,15 @@ class _Walker:
         """Return the next place where the models part and its number, after the right model is set to go on past it."""
         for number in range(begin, len(self._pairs)):
             one, other = self._first.by_name[self._pairs[number].left], second.by_name[self._pairs[number].right]
-            received = _compared(one.inputs, other.inputs)
+            received = self._received(one, other)
             if received is None:
                 continue
             if self._is_new(received[0], self._carried) and other.name not in self._inputs:
                 return number, self._before(number, one, other, received)
+            self._resized = None
             returned = _compared(one.outputs, other.outputs)
-            if returned is None:  # they return other numbers of values; what follows shows whether that matters
+            if returned is None:
+                self._resized = self._of_other_sizes(one, other, received)
                 continue
             apart = returned[0]
             if self._is_new(apart, received[0]) and other.name not in self._outputs:
@@ -129,17 +135,56 @@ class _Walker:
             self._found.compared.append(Compared(one.name, other.name, one.kind or other.kind, received[0], apart))
         return None
 
+    def _received(self, one: Call, other: Call) -> tuple[float, Transform] | None:
+        """Return how far the inputs of two modules are apart; 0 where one of them gets its input padded already."""
+        if not one.inputs or not other.inputs:
+            return None
+        left, right = load(one.inputs[0]), load(other.inputs[0])
+        compared = nearest(left, right)
+        if compared is None:
+            axes = padded(left, right, self._rounding)
+            return None if axes is None else (0.0, axes)
+        if compared[0] > self._rounding and left.shape == right.shape:
+            for split, order in flattening.of_kernels(self._of.mapping, {*one.tensors.values()}):
+                transform = flattening.to_left(right.shape, split, order)
+                if transform is not None and (apart := distance(left, transform.apply(right))) < compared[0]:
+                    compared = apart, transform
+        return compared
+
     def _is_new(self, apart: float, earlier: float) -> bool:
         return apart > max(self._of.tolerance, GROWTH * earlier)
 
     def _before(self, number: int, one: Call, other: Call, received: tuple[float, Transform]) -> Difference:
         left, right = load(one.inputs[0]), load(other.inputs[0])
-        calls = [self._first.by_name[pair.left] for pair in reversed(self._pairs[:number])]
-        earlier = [call for call in calls if call.outputs]
-        aligned = received[1].apply(right)
-        cause, tried = causes_of_places.before_module(earlier, left, aligned, self._rounding)
         self._inputs[other.name] = [self._saved(received[1].reverse(left, right.shape))]
+        resized, self._resized = self._resized, None
+        if resized is not None:
+            return resized
+        values = (left, received[1].apply(right))
+        cause, tried = causes_of_places.before_module(self._what_lies_before(number), one, values, self._rounding)
         return self._difference(BEFORE, one, other, (received[0], 0.0), cause, tried)
+
+    def _what_lies_before(self, number: int) -> Before:
+        calls = [self._first.by_name[pair.left] for pair in reversed(self._pairs[:number])]
+        begin = self._first.calls.index(calls[0]) + 1 if calls else 0
+        end = self._first.calls.index(self._first.by_name[self._pairs[number].left])
+        files = [
+            file for call in reversed(self._first.calls[begin:end]) for file in (call.outputs[:1] + call.inputs[:1])
+        ]
+        given = {name: load(path) for name, path in self._of.arrays.items()}
+        return Before([call for call in calls if call.outputs], [load(file) for file in files], given)
+
+    def _of_other_sizes(self, one: Call, other: Call, received: tuple[float, Transform]) -> Difference | None:
+        """Return the difference of two modules that return other sizes; None if one returns no tensor."""
+        if not one.outputs or not other.outputs or not one.kind:
+            return None
+        left, right, transform = load(one.outputs[0]), load(other.outputs[0]), received[1]
+        if left.ndim != right.ndim or transform.first or transform.last:
+            return None
+        aligned = transform.apply(right) if len(transform.axes) in (0, right.ndim) else right
+        values = (load(one.inputs[0]), left, aligned)
+        cause, tried = causes_of_places.in_module(one, other, values, self._of.tensors, self._rounding)
+        return self._difference(IN, one, other, (received[0], FAR), cause, tried)
 
     def _inside(self, one: Call, other: Call, received: float, returned: tuple[float, Transform]) -> Difference | None:
         """Return the difference of two modules; None if one of them applies its activation by itself."""
@@ -153,7 +198,10 @@ class _Walker:
         return self._difference(IN, one, other, (received, returned[0]), cause, tried)
 
     def _at_outputs(self, second: Pass) -> None:
-        for name, apart in _outputs(self._first, second).items():
+        outputs = _outputs(self._first, second)
+        if self._resized is not None and _largest(outputs) > self._of.tolerance:
+            self._found.differences.append(self._resized)
+        for name, apart in outputs.items():
             if apart > self._of.tolerance:
                 self._found.differences.append(Difference(OUTPUT, name, name, "", "", 0.0, apart))
 

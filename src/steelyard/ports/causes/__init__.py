@@ -78,10 +78,9 @@ def explain(family: Family, place: Place, rounding: float) -> Cause | None:
     for alike in _levels(family, place):
         for settings in alike:
             computed = family.compute(place, settings)
-            if computed is None or computed.shape != place.left.shape:
+            if computed is None:
                 continue
-            is_left = distance(computed, place.left) <= rounding
-            is_right = distance(computed, place.right) <= rounding
+            is_left, is_right = (_is_same(computed, side, rounding) for side in (place.left, place.right))
             if is_left and not is_right:
                 lefts.append(settings)
             elif is_right and not is_left:
@@ -95,6 +94,10 @@ def explain(family: Family, place: Place, rounding: float) -> Cause | None:
     names = _differing(one, other)
     said = [", ".join(family.words(name, each[name]) for name in names) for each in (one, other)]
     return Cause(family.name, one, other, names, *said)
+
+
+def _is_same(computed: Array, side: Array, rounding: float) -> bool:
+    return computed.shape == side.shape and distance(computed, side) <= rounding
 
 
 def _differing(one: Settings, other: Settings) -> tuple[str, ...]:

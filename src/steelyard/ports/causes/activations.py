@@ -1,4 +1,4 @@
-"""Functions of one number between two layers: forms of GELU, slopes, and others that are taken for each other."""
+"""Functions of one number between two layers, and products of one layer with a function of another: forms of GELU, slopes, and others that are taken for each other."""
 
 from __future__ import annotations
 
@@ -54,3 +54,17 @@ def _values(place: Place) -> Mapping[str, Sequence[Any]]:
 
 
 FAMILY = Family("activation", _activation, _values, lambda _, value: str(value))
+
+
+def _gate(place: Place, settings: Settings) -> Array | None:
+    """Return one of two values times a function of the other."""
+    one = place.inputs[settings["of"]]
+    other = next(array for name, array in place.inputs.items() if name != settings["of"])
+    return FUNCTIONS[settings["function"]](one) * other
+
+
+def _gate_values(place: Place) -> Mapping[str, Sequence[Any]]:
+    return {"of": tuple(place.inputs), "function": tuple(FUNCTIONS)}
+
+
+GATE = Family("gate", _gate, _gate_values, lambda name, value: f"the function of {value}" if name == "of" else str(value))

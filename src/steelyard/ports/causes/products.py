@@ -86,3 +86,14 @@ FAMILIES = {
     "dense": (Family("dense layer", _dense, _dense_values, _dense_words),),
     "embedding": (Family("embedding", _embedding, _embedding_values, _embedding_words),),
 }
+
+
+def _numbers(place: Place, settings: Settings) -> Array | None:
+    numbers: Array = place.inputs["input"] + settings["shift"]
+    return numbers
+
+
+NUMBERS = Family(
+    "numbers of an embedding", _numbers, lambda _: {"shift": (0, 1, 2, -1, -2)}, lambda _, value: _embedding_words("shift", value)
+)
+"""What an embedding receives: rows may be counted from another number, as positions are."""

@@ -157,9 +157,10 @@ def _followed(observer: Observer) -> Iterator[None]:
     from flax import linen
 
     def intercept(following: Any, arguments: Any, named: Any, context: Any) -> Any:
-        if context.method_name != "__call__" or not context.module.path:
+        if context.method_name != "__call__" or not context.module.path or _is_traced(arguments, named):
             return following(*arguments, **named)
         module = context.module
+        _begin_in_float64(module)
         path = "/".join(module.path)
         kind, settings = described(module)
         call = Call("", path, type(module).__name__, kind, settings, _own(module, path))
@@ -175,9 +176,25 @@ def _followed(observer: Observer) -> Iterator[None]:
         yield
 
 
+def _begin_in_float64(module: Any) -> None:
+    """Let a recurrent layer begin with zeros in the dtype of its parameters; they have that of its cell's own setting."""
+    cell = getattr(module, "cell", None)
+    if jax.config.jax_enable_x64 and getattr(cell, "param_dtype", None) == jnp.float32:
+        object.__setattr__(cell, "param_dtype", jnp.float64)
+
+
+def _is_traced(*values: Any) -> bool:
+    """Return whether a module is called inside of a compiled function or a scan, where there are no numbers to look at."""
+    return any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree_util.tree_leaves(values))
+
+
 def _own(module: Any, path: str) -> dict[str, str]:
-    """Return the module's own leaves in all collections, such as params/encoder/norm/scale."""
+    """Return the module's own leaves in all collections, such as params/encoder/norm/scale, and those of a cell that it scans."""
     found = {}
+    cell = getattr(module, "cell", None)
+    if cell is not None and getattr(cell, "scope", None) is not None:
+        for leaf, _ in jax.tree_util.tree_flatten_with_path(dict(cell.variables.get("params", {})))[0]:
+            found[f"cell/{_name(leaf)}"] = f"params/{'/'.join(cell.path)}/{_name(leaf)}"
     for collection, tree in module.variables.items():
         for role, leaf in tree.items():
             if not hasattr(leaf, "items"):
@@ -207,6 +224,10 @@ def described(module: Any) -> tuple[str, dict[str, Any]]:
         }
     if isinstance(module, linen.Embed):
         return "embedding", {}
+    if isinstance(module, linen.MultiHeadDotProductAttention):
+        return "attention", {}
+    if isinstance(getattr(module, "cell", None), (linen.LSTMCell, linen.OptimizedLSTMCell)):
+        return "lstm", {}
     return "", {}
 
 
