@@ -109,6 +109,15 @@ def test_a_bias_that_is_the_sum_of_two_is_mapped_to_both(side):
     assert (pair.left, pair.right, pair.is_sum) == (("b_ih", "b_hh"), ("bias",), True)
 
 
+def test_one_bias_for_each_gate_is_mapped_to_the_sum_of_two(side):
+    one, other = draw(8), draw(8)
+    pieces = dict(zip("gofi", np.split(one + other, 4), strict=True))
+    found = mapping.find(side(b_ih=one, b_hh=other), side(**{f"h{gate}": pieces[gate] for gate in "fgio"}))
+    (pair,) = found.pairs
+    assert (pair.left, pair.right, pair.is_sum) == (("b_ih", "b_hh"), ("hg", "ho", "hf", "hi"), True)
+    assert (found.only_left, found.only_right) == ([], [])
+
+
 def test_scales_of_a_new_network_belong_to_the_modules_whose_kernels_are_known(side):
     kernels = [draw(4, 4) for _ in range(3)]
     left, right = {}, {}

@@ -18,12 +18,19 @@ def of_kernels(mapping: Mapping, names: set[str]) -> list[tuple[tuple[int, ...],
     """
     found = []
     for pair in mapping.pairs:
-        first, axes = pair.transform.first, pair.transform.axes
-        if not names.isdisjoint(pair.left) and len(first) == 4 and len(axes) == 4:
-            kept = 0 if 0 in (axes[0], axes[-1]) else 3
-            begin = 1 if kept == 0 else 0
-            found.append((first[begin : begin + 3], tuple(axis - begin for axis in axes if axis != kept)))
+        if not names.isdisjoint(pair.left) and (kept := _outputs(pair.transform)) is not None:
+            begin, axes = 1 - kept // 3, pair.transform.axes
+            found.append((pair.transform.first[begin : begin + 3], tuple(axis - begin for axis in axes if axis != kept)))
     return found
+
+
+def _outputs(transform: Transform) -> int | None:
+    """Return the axis, 0 or 3, of the outputs of a kernel whose inputs are split into three; None if it is not such a one."""
+    first, axes, last = transform.first, transform.axes, transform.last
+    if len(first) != 4 or len(axes) != 4 or len(last) != 2:
+        return None
+    ends = ((axes[0], last[0]), (axes[-1], last[-1]))
+    return next((axis for axis, size in ends if axis in (0, 3) and first[axis] == size), None)
 
 
 def to_left(shape: tuple[int, ...], split: tuple[int, ...], order: tuple[int, ...]) -> Transform | None:

@@ -77,7 +77,7 @@ def _wholes(
         wanted = {name for tensor in ones[path] for name in partners[tensor]}
         same = [other for other, names in others.items() if names == wanted]
         if same:
-            found.append((path, min(same, key=len)))
+            found.append((path, max(same, key=len)))
             covered |= ones[path]
     return found
 

@@ -191,12 +191,13 @@ def _everywhere(place: Place, settings: Settings) -> Array | None:
     x = _moved(FUNCTIONS[settings["activation"]](place.inputs["input"]), settings["channels"])
     places = tuple(range(1, x.ndim - 1))
     found: Array = {"mean": x.mean, "maximum": x.max, "sum": x.sum}[settings["kind"]](places)
-    return found.reshape(place.left.shape) if found.size == place.left.size else None
+    return found.reshape(place.left.shape) if found.size == place.left.size else found  # axes of one place may be kept
 
 
 def _everywhere_values(place: Place) -> Mapping[str, Sequence[Any]]:
-    del place
-    return {"kind": ("mean", "maximum", "sum"), "channels": (SECOND, LAST), "activation": ("no activation", "ReLU")}
+    before, after = place.inputs["input"].shape, place.left.shape
+    channels = [name for name, axis in ((SECOND, 1), (LAST, -1)) if before[axis] in after[1:]] or [SECOND]
+    return {"kind": ("mean", "maximum", "sum"), "channels": channels, "activation": ("no activation", "ReLU")}
 
 
 def _flat(place: Place, settings: Settings) -> Array | None:
