@@ -88,6 +88,7 @@ class _Walker:
         self._of, self._first, self._pairs, self._found = of, first, pairs, found
         self._inputs: dict[str, list[str]] = {}
         self._outputs: dict[str, list[str]] = {}
+        self._apart: list[Array] = []  # how far apart the values were that were replaced
         self._resized: Difference | None = (
             None  # modules that return other sizes, until what follows shows whether it matters
         )
@@ -100,8 +101,10 @@ class _Walker:
         begin, apart = 0, _largest(self._found.outputs)
         while (place := self._next(begin, second)) is not None:
             begin, difference = place
-            self._of.say(f"They part {difference.where} {difference.left}.")
             second = forward(self._of.right, self._of.arrays, self._inputs, self._outputs)
+            if difference is None:
+                continue
+            self._of.say(f"They part {difference.where} {difference.left}.")
             left = _largest(_outputs(self._first, second))
             total = _largest(self._found.outputs)
             part = (apart - left) / total if total > self._of.tolerance and np.isfinite(apart) else None
@@ -112,8 +115,11 @@ class _Walker:
                 return
         self._at_outputs(second)
 
-    def _next(self, begin: int, second: Pass) -> tuple[int, Difference] | None:
-        """Return the next place where the models part and its number, after the right model is set to go on past it."""
+    def _next(self, begin: int, second: Pass) -> tuple[int, Difference | None] | None:
+        """Return the next place where the models part and its number, after the right model is set to go on past it.
+
+        The difference is None where it is an earlier one that a connection has carried on.
+        """
         for number in range(begin, len(self._pairs)):
             one, other = self._first.by_name[self._pairs[number].left], second.by_name[self._pairs[number].right]
             received = self._received(one, other)
@@ -154,15 +160,28 @@ class _Walker:
     def _is_new(self, apart: float, earlier: float) -> bool:
         return apart > max(self._of.tolerance, GROWTH * earlier)
 
-    def _before(self, number: int, one: Call, other: Call, received: tuple[float, Transform]) -> Difference:
+    def _before(self, number: int, one: Call, other: Call, received: tuple[float, Transform]) -> Difference | None:
         left, right = load(one.inputs[0]), load(other.inputs[0])
-        self._inputs[other.name] = [self._saved(received[1].reverse(left, right.shape))]
+        file = self._saved(received[1].reverse(left, right.shape))
+        # Attention may get one value as its query, key and value.
+        self._inputs[other.name] = [file if _is_equal(load(each), right) else "" for each in other.inputs]
         resized, self._resized = self._resized, None
         if resized is not None:
             return resized
         values = (left, received[1].apply(right))
+        if self._is_carried_on(*values):
+            return None
         cause, tried = causes_of_places.before_module(self._what_lies_before(number), one, values, self._rounding)
         return self._difference(BEFORE, one, other, (received[0], 0.0), cause, tried)
+
+    def _is_carried_on(self, left: Array, right: Array) -> bool:
+        """Return whether two values differ by as much as others did before, as a residual connection carries it; else note it."""
+        apart = left.astype(np.float64) - right
+        for earlier in self._apart:
+            if earlier.shape == apart.shape and distance(left, right + earlier) <= self._rounding:
+                return True
+        self._apart.append(apart)
+        return False
 
     def _what_lies_before(self, number: int) -> Before:
         calls = [self._first.by_name[pair.left] for pair in reversed(self._pairs[:number])]
@@ -221,6 +240,10 @@ class _Walker:
         if cause is not None:
             said = f"{cause.family}: {self._of.left.name} has {cause.left_words}, {self._of.right.name} has {cause.right_words}"
         return Difference(where, one.name, other.name, one.type, other.type, *distances, said, tuple(tried))
+
+
+def _is_equal(one: Array, other: Array) -> bool:
+    return one.shape == other.shape and bool((one == other).all())
 
 
 def _compared(ones: tuple[Path, ...], others: tuple[Path, ...]) -> tuple[float, Transform] | None:

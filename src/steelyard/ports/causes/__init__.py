@@ -91,9 +91,24 @@ def explain(family: Family, place: Place, rounding: float) -> Cause | None:
     if not pairs:
         return None
     _, one, other = min(pairs, key=lambda pair: pair[0])
+    one = _as_like(other, one, lambda settings: _reproduces(family, place, settings, place.left, rounding))
+    other = _as_like(one, other, lambda settings: _reproduces(family, place, settings, place.right, rounding))
     names = _differing(one, other)
     said = [", ".join(family.words(name, each[name]) for name in names) for each in (one, other)]
     return Cause(family.name, one, other, names, *said)
+
+
+def _as_like(one: Settings, other: Settings, reproduces: Callable[[Settings], bool]) -> Settings:
+    """Return settings that reproduce the same as the other ones, with as many of the first ones' values as possible."""
+    for name in _differing(one, other):
+        if len(_differing(one, other)) > 1 and reproduces(closer := other | {name: one[name]}):
+            other = closer
+    return other
+
+
+def _reproduces(family: Family, place: Place, settings: Settings, side: Array, rounding: float) -> bool:
+    computed = family.compute(place, settings)
+    return computed is not None and _is_same(computed, side, rounding)
 
 
 def _is_same(computed: Array, side: Array, rounding: float) -> bool:
