@@ -36,6 +36,11 @@ def test_one_kernel_for_three_makes_the_smallest_modules_around_them_a_pair():
     assert paired(pairs, [call("mixed", "w")], rights) == [("mixed", "net/att")]
 
 
+def test_a_module_whose_kernels_are_in_modules_that_are_never_called_is_compared_once():
+    pairs = [((f"a/{name}",), (f"a/{name}",)) for name in ("w", "out/w")]
+    assert paired(pairs, [call("a", "w")], [call("a", "w")]) == [("a", "a")]
+
+
 def test_a_layer_is_compared_and_not_its_cell_which_is_called_for_every_step():
     rights = [call("lstm"), *(call(f"lstm/cell{number}", "w") for number in ("", "#2", "#3"))]
     assert paired([(("a/w",), ("lstm/cell/w",))], [call("a", "w")], rights) == [("a", "lstm")]
@@ -124,7 +129,9 @@ def test_pictures_that_are_flattened_in_another_order_are_recognised(saved):
     pictures = DRAW.normal(size=(2, 4, 3, 3))
     earlier = [call("conv", "w", "convolution", outputs=saved(pictures))]
     left, right = pictures.reshape(2, -1), pictures.transpose(0, 2, 3, 1).reshape(2, -1)
-    assert cause_of(Before(earlier, [], {}), call("head"), left, right) == "flattening: channels first and channels last"
+    assert (
+        cause_of(Before(earlier, [], {}), call("head"), left, right) == "flattening: channels first and channels last"
+    )
 
 
 def test_positions_that_begin_at_another_number_are_recognised():

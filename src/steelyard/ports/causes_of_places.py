@@ -57,9 +57,7 @@ def in_module(
     kind = one.kind or other.kind
     families = OF_KINDS.get(kind, () if kind else UNKNOWN)
     given, left, right = values
-    place = Place(
-        {"input": _numbers(given)}, _own(one, kind, tensors), left, right, one.settings, other.settings
-    )
+    place = Place({"input": _numbers(given)}, _own(one, kind, tensors), left, right, one.settings, other.settings)
     return _first(families, place, rounding)
 
 
@@ -118,7 +116,9 @@ def _projections(earlier: Sequence[Call], left: Array) -> Iterator[dict[str, Arr
     """Yield what may be query, key and value: the outputs of three dense layers, or the thirds of one."""
     outputs = [(call, _numbers(load(call.outputs[0]))) for call in earlier if call.kind in ("dense", "")]
     width = left.shape[-1]
-    fitting = [(call, array) for call, array in outputs if array.ndim == left.ndim == 3 and array.shape[1] == left.shape[1]]
+    fitting = [
+        (call, array) for call, array in outputs if array.ndim == left.ndim == 3 and array.shape[1] == left.shape[1]
+    ]
     three = [(call, array) for call, array in fitting if array.shape[-1] <= width][:3]
     if len(three) == 3:
         named = {role: array for call, array in three if (role := _role(call.name))}
@@ -157,6 +157,16 @@ def activation_between(one: Array, other: Array, rounding: float) -> str:
             if distance(function(_numbers(given)), wanted) <= rounding:
                 return name
     return ""
+
+
+def with_own_activations(one: Call, other: Call, left: Array, right: Array) -> tuple[Array, Array]:
+    """Return what two modules return, both with the activation that one of them applies itself; the other model applies it later."""
+    names = [activations.DECLARED.get(str(each.settings.get("activation", "")), "") for each in (one, other)]
+    if names[1] and not names[0]:
+        return activations.FUNCTIONS[names[1]](_numbers(left)), right
+    if names[0] and not names[1]:
+        return left, activations.FUNCTIONS[names[0]](_numbers(right))
+    return left, right
 
 
 def _own(call: Call, kind: str, tensors: Mapping[str, SideTensor]) -> dict[str, Array]:

@@ -20,7 +20,9 @@ def of_kernels(mapping: Mapping, names: set[str]) -> list[tuple[tuple[int, ...],
     for pair in mapping.pairs:
         if not names.isdisjoint(pair.left) and (kept := _outputs(pair.transform)) is not None:
             begin, axes = 1 - kept // 3, pair.transform.axes
-            found.append((pair.transform.first[begin : begin + 3], tuple(axis - begin for axis in axes if axis != kept)))
+            found.append(
+                (pair.transform.first[begin : begin + 3], tuple(axis - begin for axis in axes if axis != kept))
+            )
     return found
 
 

@@ -69,7 +69,7 @@ def _wholes(
     """Return the smallest modules that hold the same tensors, for tensors whose own modules are in no pair."""
     known = {name for names in partners.values() for name in names}
     ones, others = _holding(lefts, set(partners)), _holding(rights, known)
-    covered = {name for path, _ in paths for name in lefts[path][0].tensors.values()}
+    covered = {name for path, _ in paths for name in ones.get(path, ())}  # also those in modules that are never called
     found: list[tuple[str, str]] = []
     for path in sorted(ones, key=lambda path: (len(ones[path]), -len(path))):
         if ones[path] <= covered:

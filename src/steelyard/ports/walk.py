@@ -88,6 +88,9 @@ class _Walker:
         self._of, self._first, self._pairs, self._found = of, first, pairs, found
         self._inputs: dict[str, list[str]] = {}
         self._outputs: dict[str, list[str]] = {}
+        self._axes: dict[
+            int, Transform
+        ] = {}  # number of axes -> how tensors of the right side become those of the left
         self._apart: list[Array] = []  # how far apart the values were that were replaced
         self._resized: Difference | None = (
             None  # modules that return other sizes, until what follows shows whether it matters
@@ -128,7 +131,7 @@ class _Walker:
             if self._is_new(received[0], self._carried) and other.name not in self._inputs:
                 return number, self._before(number, one, other, received)
             self._resized = None
-            returned = _compared(one.outputs, other.outputs)
+            returned = self._aligned(one.outputs, other.outputs, received[1])
             if returned is None:
                 self._resized = self._of_other_sizes(one, other, received)
                 continue
@@ -146,7 +149,7 @@ class _Walker:
         if not one.inputs or not other.inputs:
             return None
         left, right = load(one.inputs[0]), load(other.inputs[0])
-        compared = nearest(left, right)
+        compared = self._aligned(one.inputs, other.inputs)
         if compared is None:
             axes = padded(left, right, self._rounding)
             return None if axes is None else (0.0, axes)
@@ -159,6 +162,27 @@ class _Walker:
 
     def _is_new(self, apart: float, earlier: float) -> bool:
         return apart > max(self._of.tolerance, GROWTH * earlier)
+
+    def _aligned(
+        self, ones: tuple[Path, ...], others: tuple[Path, ...], like: Transform = AS_IT_IS
+    ) -> tuple[float, Transform] | None:
+        """Return how far the first tensors of two calls are apart, and the transform to the left side; None without such of one size.
+
+        Where no layout makes them equal, the nearest one says nothing: then it is `like`, or that of tensors that were equal.
+        """
+        if not ones or not others:
+            return None
+        left, right = load(ones[0]), load(others[0])
+        compared = nearest(left, right)
+        if compared is None:
+            return None
+        if compared[0] <= self._rounding:
+            self._axes[right.ndim] = compared[1]
+            return compared
+        for transform in (like, self._axes.get(right.ndim, AS_IT_IS), AS_IT_IS):
+            if _fits(transform, left, right):
+                return distance(left, transform.apply(right)), transform
+        return compared
 
     def _before(self, number: int, one: Call, other: Call, received: tuple[float, Transform]) -> Difference | None:
         left, right = load(one.inputs[0]), load(other.inputs[0])
@@ -211,6 +235,7 @@ class _Walker:
         aligned = returned[1].apply(right)
         if causes_of_places.activation_between(left, aligned, self._rounding):
             return None
+        left, aligned = causes_of_places.with_own_activations(one, other, left, aligned)
         values = (load(one.inputs[0]), left, aligned)
         cause, tried = causes_of_places.in_module(one, other, values, self._of.tensors, self._rounding)
         self._outputs[other.name] = [self._saved(returned[1].reverse(left, right.shape))]
@@ -242,15 +267,15 @@ class _Walker:
         return Difference(where, one.name, other.name, one.type, other.type, *distances, said, tuple(tried))
 
 
+def _fits(transform: Transform, left: Array, right: Array) -> bool:
+    """Return whether a transform is an order of axes alone, and makes one shape the other."""
+    if transform.first or transform.last or transform.blocks or len(transform.axes) not in (0, right.ndim):
+        return False
+    return tuple(right.shape[axis] for axis in transform.axes or range(right.ndim)) == left.shape
+
+
 def _is_equal(one: Array, other: Array) -> bool:
     return one.shape == other.shape and bool((one == other).all())
-
-
-def _compared(ones: tuple[Path, ...], others: tuple[Path, ...]) -> tuple[float, Transform] | None:
-    """Return how far the first tensors of two calls are apart, in the nearest layout; None without tensors of one size."""
-    if not ones or not others:
-        return None
-    return nearest(load(ones[0]), load(others[0]))
 
 
 def _paired_outputs(first: Pass, second: Pass) -> list[tuple[str, str]]:

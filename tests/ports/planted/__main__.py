@@ -62,7 +62,9 @@ def mistakes() -> list[Mistake]:
     """Read all mistakes."""
     raw = tomllib.loads(MISTAKES.read_text(encoding="utf-8"))["mistake"]
     return [
-        Mistake(**each | {"modules": tuple(each.get("modules", ())), "causes": tuple(map(tuple, each.get("causes", ())))})
+        Mistake(
+            **each | {"modules": tuple(each.get("modules", ())), "causes": tuple(map(tuple, each.get("causes", ())))}
+        )
         for each in raw
     ]
 
@@ -78,7 +80,9 @@ def make(mistake: Mistake, environments: Path, folder: Path) -> None:
         lines = edit if "build(" in edit else f"made = build()\n{edit}"
         path = folder / side["file"]
         text = path.read_text(encoding="utf-8")
-        path.write_text(f"{text}\n\ndef model():\n{textwrap.indent(lines, '    ')}\n    return made\n", encoding="utf-8")
+        path.write_text(
+            f"{text}\n\ndef model():\n{textwrap.indent(lines, '    ')}\n    return made\n", encoding="utf-8"
+        )
 
 
 def check(mistake: Mistake, environments: Path, results: Path) -> None:
@@ -89,7 +93,9 @@ def check(mistake: Mistake, environments: Path, results: Path) -> None:
         port = definition.read(folder)
         began = time.monotonic()
         try:
-            record = ports_check.check(port, {each.name: Path(each.env) for each in port.sides}, lambda _: None, LIMIT_S)
+            record = ports_check.check(
+                port, {each.name: Path(each.env) for each in port.sides}, lambda _: None, LIMIT_S
+            )
             found = port_findings.json_of(record) | {"code": port_findings.verdict(record).exit_code}
         except UserError as error:
             found = {"code": 2, "error": str(error)}
@@ -111,7 +117,9 @@ def score(mistake: Mistake, results: Path) -> Score:
     wrong = [cause for cause in stated if not any(_has(cause, words) for words in mistake.causes)]
     first = [each for each in mistake.modules if places and _is_at(each, *places[0][:2])]
     named = all(any(_is_at(module, left, right) for left, right, _ in places) for module in mistake.modules)
-    said = "; ".join(f"{left} = {right}: {cause or 'no cause'}" for left, right, cause in places) or answer["sentences"][0]
+    said = (
+        "; ".join(f"{left} = {right}: {cause or 'no cause'}" for left, right, cause in places) or answer["sentences"][0]
+    )
     return Score(mistake, answer["code"] == 1, bool(first) and named, all(explained), bool(wrong), said)
 
 

@@ -43,6 +43,21 @@ FUNCTIONS: dict[str, Callable[[Array], Array]] = {
     "squared ReLU": lambda x: np.maximum(x, 0) ** 2,
 }
 
+DECLARED = {
+    "relu": "ReLU",
+    "gelu": "GELU by the error function",
+    "silu": "SiLU",
+    "swish": "SiLU",
+    "tanh": "tanh",
+    "sigmoid": "sigmoid",
+    "relu6": "ReLU6",
+    "leaky_relu": "leaky ReLU with slope 0.2",
+    "elu": "ELU",
+    "softplus": "softplus",
+    "mish": "mish",
+}
+"""Names of functions of Keras that a layer may apply itself."""
+
 
 def _activation(place: Place, settings: Settings) -> Array | None:
     return FUNCTIONS[settings["function"]](place.inputs["input"])
@@ -67,4 +82,6 @@ def _gate_values(place: Place) -> Mapping[str, Sequence[Any]]:
     return {"of": tuple(place.inputs), "function": tuple(FUNCTIONS)}
 
 
-GATE = Family("gate", _gate, _gate_values, lambda name, value: f"the function of {value}" if name == "of" else str(value))
+GATE = Family(
+    "gate", _gate, _gate_values, lambda name, value: f"the function of {value}" if name == "of" else str(value)
+)

@@ -94,6 +94,9 @@ def _numbers(place: Place, settings: Settings) -> Array | None:
 
 
 NUMBERS = Family(
-    "numbers of an embedding", _numbers, lambda _: {"shift": (0, 1, 2, -1, -2)}, lambda _, value: _embedding_words("shift", value)
+    "numbers of an embedding",
+    _numbers,
+    lambda _: {"shift": (0, 1, 2, -1, -2)},
+    lambda _, value: _embedding_words("shift", value),
 )
 """What an embedding receives: rows may be counted from another number, as positions are."""

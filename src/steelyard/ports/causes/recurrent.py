@@ -17,7 +17,12 @@ if TYPE_CHECKING:
 
 GATES = ("input", "forget", "cell", "output")
 """The order of PyTorch and Keras, and of the tensors of a place."""
-KNOWN = (GATES, ("input", "forget", "output", "cell"), ("input", "cell", "forget", "output"), ("input", "output", "forget", "cell"))
+KNOWN = (
+    GATES,
+    ("input", "forget", "output", "cell"),
+    ("input", "cell", "forget", "output"),
+    ("input", "output", "forget", "cell"),
+)
 """Also those of cells in JAX, of TensorFlow 1, and of ONNX."""
 BOTH, FIRST, SECOND, NONE = "both biases", "the first bias alone", "the second bias alone", "no bias"
 OF_GATES = ("sigmoid", "hard sigmoid (x / 6 + 1/2)", "hard sigmoid (x / 5 + 1/2)")

@@ -48,8 +48,6 @@ def attention(weights, own):
     heads = (WIDTH, HEADS, WIDTH // HEADS)
     kernels = [each.T.reshape(heads) for each in np.split(weights[f"{own}in_proj_weight"], 3)]
     biases = [each.reshape(heads[1:]) for each in np.split(weights[f"{own}in_proj_bias"], 3)]
-    found = {
-        name: {"kernel": kernels[n], "bias": biases[n]} for n, name in enumerate(("query", "key", "value"))
-    }
+    found = {name: {"kernel": kernels[n], "bias": biases[n]} for n, name in enumerate(("query", "key", "value"))}
     out = weights[f"{own}out_proj.weight"].T.reshape(HEADS, WIDTH // HEADS, WIDTH)
     return found | {"out": {"kernel": out, "bias": weights[f"{own}out_proj.bias"]}}

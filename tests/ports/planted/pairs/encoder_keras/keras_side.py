@@ -11,7 +11,9 @@ from keras import layers
 WIDTH, HEADS, HIDDEN, LAYERS = 24, 3, 40, 2
 
 
-def build(epsilon=1e-5, activation="gelu", attention=layers.MultiHeadAttention, approximate=False, order="after", factor=1.0):
+def build(
+    epsilon=1e-5, activation="gelu", attention=layers.MultiHeadAttention, approximate=False, order="after", factor=1.0
+):
     weights = np.load(Path(__file__).parent / "weights.npz")
     inputs = x = keras.Input((None, WIDTH))
     for n in range(LAYERS):

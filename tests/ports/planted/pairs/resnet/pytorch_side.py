@@ -17,7 +17,7 @@ def build(original=True):
     """Return the network; `original`: strides in the first convolution of a block, as in Keras and in the paper."""
     torch.manual_seed(0)
     model = ResNet(Bottleneck, [1, 1, 1, 1], num_classes=7)
-    for name, module in model.named_modules():
+    for module in model.modules():
         if isinstance(module, torch.nn.BatchNorm2d):
             with torch.no_grad():
                 module.weight.uniform_(0.5, 1.5)

@@ -15,9 +15,7 @@ from torchvision.models import vgg
 
 def build():
     torch.manual_seed(0)
-    model = torch.nn.Sequential(
-        vgg.make_layers(vgg.cfgs["D"]), torch.nn.Flatten(), torch.nn.Linear(512 * 2 * 2, 6)
-    )
+    model = torch.nn.Sequential(vgg.make_layers(vgg.cfgs["D"]), torch.nn.Flatten(), torch.nn.Linear(512 * 2 * 2, 6))
     with torch.no_grad():
         for module in model.modules():
             if isinstance(module, torch.nn.Conv2d):
