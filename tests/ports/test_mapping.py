@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -147,6 +149,20 @@ def test_a_square_kernel_with_other_values_is_transposed_by_its_role(side):
     assert pair.transform.words == "transposed"
     (pair,) = mapping.find(side(**{"a.weight": draw(4, 4)}), side(**{"b.weight": draw(4, 4)})).pairs
     assert pair.transform.words == ""
+
+
+def test_a_head_that_is_tied_on_one_side_alone_is_mapped_and_not_called_equal(side):
+    table, other = draw(9, 4), draw(9, 4)
+    left = side(**{"table.weight": table, "head.weight": table})
+    left[1] = replace(left[1], shares="table.weight")
+    found = mapping.find(left, side(**{"table.weight": table, "head.weight": other}))
+    assert {pair.left: (pair.right, pair.equal) for pair in found.pairs} == {
+        ("head.weight",): (("head.weight",), False),
+        ("table.weight",): (("table.weight",), True),
+    }
+    tied = side(**{"table.weight": table, "head.weight": table})
+    tied[1] = replace(tied[1], shares="table.weight")
+    assert len(mapping.find(left, tied).pairs) == 1
 
 
 def test_what_has_no_partner_is_named(side):

@@ -65,6 +65,7 @@ def find(left: Sequence[SideTensor], right: Sequence[SideTensor], given: Iterabl
     search.parts()
     search.sums()
     search.by_name()
+    search.untied([each for each in left if each.shares])
     return search.mapping()
 
 
@@ -109,6 +110,16 @@ class _Search:
         for key in ones.keys() & others.keys():
             for a, b in self._assigned(ones[key], others[key]):
                 self.take(Pair((a.name,), (b.name,), _likely(a, b), NAME, equal=False))
+
+    def untied(self, shared: list[SideTensor]) -> None:
+        """Pair what the left side shares between two modules with what the right side has twice, such as a table and a head."""
+        for one in shared:
+            same = [each for each in self._right.values() if sorted(each.shape) == sorted(one.shape)]
+            if same:
+                other = max(same, key=lambda each: likeness(one.name, each.name))
+                transform = transforms.find(one.values, other.values)
+                known = transform or _likely(one, other)
+                self.take(Pair((one.name,), (other.name,), known, NAME, equal=transform is not None))
 
     def parts(self) -> None:
         """Pair a tensor with those that it consists of, such as one kernel for query, key and value."""

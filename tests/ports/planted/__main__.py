@@ -109,6 +109,9 @@ def score(mistake: Mistake, results: Path) -> Score:
     if "error" in answer:
         return Score(mistake, False, False, False, False, answer["error"])
     places = [(each["left"], each["right"], each["cause"]) for each in answer["record"]["differences"]]
+    places += [
+        (each["left"][0], each["right"][0], "other weights") for each in answer["record"]["mapped"] if not each["equal"]
+    ]
     stated = [cause for _, _, cause in places if cause]
     explained = [
         any(_has(cause, words) for left, right, cause in places if _is_at(module, left, right))
