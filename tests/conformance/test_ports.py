@@ -136,3 +136,169 @@ def test_every_template_of_a_side_runs_as_it_is_written(tmp_path):
     code, out, err = steelyard(tmp_path, "check", "all", "--json")
     assert code == 1, err
     assert json.loads(out)["record"]["outputs"]
+
+
+TRAINING_TOML = """
+contract = 1
+[sides.first]
+framework = "pytorch"
+[sides.second]
+framework = "{framework}"
+[inputs.x]
+shape = [8, 6, 6, 3]
+low = -2
+high = 2
+[targets.y]
+shape = [8]
+dtype = "int64"
+low = 0
+high = 5
+"""
+TORCH_TRAINING = """
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv2d(3, 4, 3, padding=1)
+        self.norm = nn.BatchNorm2d(4)
+        self.drop = nn.Dropout(0.5)
+        self.head = nn.Linear(4, 5)
+
+    def forward(self, x):
+        x = torch.relu(self.norm(self.conv(x.permute(0, 3, 1, 2))))
+        return self.head(self.drop(x).mean((2, 3)))
+
+
+def model():
+    torch.manual_seed(0)
+    net = Net()
+    net.norm.running_mean += 0.1
+    return net
+
+
+def loss(outputs, batch):
+    return nn.functional.cross_entropy(outputs, batch["y"])
+
+
+def optimizer(model):
+    return torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+"""
+KERAS_TRAINING = """
+import keras
+from keras import layers
+
+
+def model():
+    x = keras.Input((6, 6, 3))
+    h = layers.BatchNormalization(epsilon=1e-5, momentum={momentum}, name="norm")(
+        layers.Conv2D(4, 3, padding="same", name="conv")(x)
+    )
+    h = layers.GlobalAveragePooling2D()(layers.Dropout(0.5)(layers.ReLU()(h)))
+    return keras.Model(x, layers.Dense(5, name="head")(h))
+
+
+def loss(outputs, batch):
+    losses = keras.losses.sparse_categorical_crossentropy(batch["y"], outputs, from_logits=True)
+    return keras.ops.{over}(losses)
+
+
+def optimizer(model):
+    return keras.optimizers.{optimizer}
+"""
+JAX_TRAINING = """
+import jax
+import jax.numpy as jnp
+import optax
+
+
+def forward(p, x):
+    h = jax.lax.conv_general_dilated(x, p["conv"]["kernel"], (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"))
+    norm = p["norm"]
+    scale = norm["scale"] / jnp.sqrt(p["batch_stats"]["var"] + 1e-5)
+    h = (h + p["conv"]["bias"] - p["batch_stats"]["mean"]) * scale + norm["bias"]
+    return jnp.maximum(h, 0).mean((1, 2)) @ p["head"]["kernel"] + p["head"]["bias"]
+
+
+def model():
+    keys = jax.random.split(jax.random.key(0), 2)
+    return forward, {{
+        "conv": {{"kernel": jax.random.normal(keys[0], (3, 3, 3, 4)), "bias": jnp.arange(4.0)}},
+        "norm": {{"scale": jnp.ones(4), "bias": jnp.zeros(4)}},
+        "head": {{"kernel": jax.random.normal(keys[1], (4, 5)), "bias": jnp.arange(5.0)}},
+        "batch_stats": {{"mean": jnp.full(4, 0.3), "var": jnp.full(4, 1.3)}},
+    }}
+
+
+def loss(outputs, batch):
+    return optax.softmax_cross_entropy_with_integer_labels(outputs, batch["y"]).mean()
+
+
+def optimizer(parameters):
+    return {optimizer}
+"""
+
+
+def trained(place: Path, framework: str, side: str) -> tuple[dict[str, list[str]], dict[str, str]]:
+    """Check a PyTorch network and its port; returns the causes of every stage of training, and why others were not compared."""
+    folder = place / "trained"
+    folder.mkdir()
+    (folder / "port.toml").write_text(TRAINING_TOML.format(framework=framework), encoding="utf-8")
+    (folder / "first.py").write_text(TORCH_TRAINING, encoding="utf-8")
+    (folder / "second.py").write_text(side, encoding="utf-8")
+    code, out, err = steelyard(place, "check", "trained", "--json")
+    assert code == 1, err
+    found = json.loads(out)["record"]
+    assert (found["precision"], found["differences"]) == ("float64", [])
+    stages = found["training"]
+    causes = {
+        each["name"]: sorted({one["cause"] for one in each["differences"]}) for each in stages if not each["unseen"]
+    }
+    return causes, {each["name"]: each["unseen"] for each in stages if each["unseen"]}
+
+
+VARIANCE = "running statistics: first has the variance over n - 1, second has the variance over n"
+
+
+def test_training_of_a_port_to_keras_agrees_but_for_the_variance(tmp_path):
+    side = KERAS_TRAINING.format(momentum=0.9, over="mean", optimizer="SGD(0.1, momentum=0.9)")
+    causes, unseen = trained(tmp_path, "tensorflow", side)
+    assert unseen == {}
+    assert causes.pop("running statistics") == [VARIANCE]
+    stages = ("loss", "gradients", "training mode", "first update of the weights", "five updates of the weights")
+    assert causes == {name: [] for name in stages}
+
+
+def test_mistakes_in_the_training_of_a_port_to_keras_are_named(tmp_path):
+    side = KERAS_TRAINING.format(momentum=0.99, over="sum", optimizer="AdamW(0.1)")
+    causes, unseen = trained(tmp_path, "tensorflow", side)
+    assert unseen == {"gradients": "the losses differ already"}
+    share = "first has 0.1 of the batch's value taken{}, second has 0.01 of the batch's value taken{}"
+    assert causes["running statistics"] == sorted(
+        f"running statistics: {share.format(*more)}"
+        for more in (("", ""), (", the variance over n - 1", ", the variance over n"))
+    )
+    assert causes["loss"] == ["cross-entropy: first has the mean over all that counts, second has the sum"]
+    assert causes["first update of the weights"] == [
+        "optimizer: first has SGD, no weight decay, second has Adam, a weight decay of 0.004 apart from the gradient"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "cause"),
+    [
+        ("optax.sgd(0.1, 0.9)", []),
+        (
+            "optax.chain(optax.add_decayed_weights(0.01), optax.sgd(0.1, 0.9))",
+            ["optimizer: first has no weight decay, second has a weight decay of 0.01 added to the gradient"],
+        ),
+        ("optax.sgd(0.1, 0.9, nesterov=True)", ["optimizer: first has plain momentum, second has Nesterov's momentum"]),
+    ],
+)
+def test_gradients_and_updates_of_plain_jax_are_compared(tmp_path, optimizer, cause):
+    causes, unseen = trained(tmp_path, "jax", JAX_TRAINING.format(optimizer=optimizer))
+    assert {*unseen} == {"running statistics", "training mode"}
+    assert causes["five updates of the weights"] == cause
+    assert (causes["loss"], causes["gradients"]) == ([], [])

@@ -15,12 +15,33 @@ class Module:
         self.tensors = {role: np.asarray(array) for role, array in tensors.items()}
 
 
+class Sgd:
+    """Steps against the gradient, with weight decay on every tensor."""
+
+    def __init__(self, rate, momentum=0.0, decay=0.0):
+        self.rate, self.momentum, self.decay, self.memory, self.model = rate, momentum, decay, {}, None
+        self.settings = {"rule": ["Sgd"], "learning rate": [rate], "momentum": [momentum]}
+
+    def apply(self, gradients):
+        for name, array in gradients.items():
+            path, _, role = name.rpartition(".")
+            tensors = self.model.modules[path].tensors
+            step = array + self.decay * tensors[role]
+            self.memory[name] = self.momentum * self.memory.get(name, 0.0) + step
+            tensors[role] = tensors[role] - self.rate * self.memory[name]
+
+
 class NumpyModel:
-    """Modules and a function that calls them: `run(call, **inputs)`, with `call(path, *inputs)`."""
+    """Modules and a function that calls them: `run(call, **inputs)`, with `call(path, *inputs)`.
+
+    `frozen`: names of tensors that no gradient reaches.
+    """
 
     kind = "numpy"
+    without_randomness = True
 
-    def __init__(self, modules, run, in_float32=False):
+    def __init__(self, modules, run, in_float32=False, frozen=()):
+        self.frozen = frozen
         self.modules, self.run = {each.path: each for each in modules}, run
         self.dtype, self.in_float32 = np.dtype("f4"), in_float32
         self.bridge = Bridge(
@@ -63,6 +84,42 @@ class NumpyModel:
             return observer.left(module.function(module.tensors, *inputs))
 
         return self.run(call, **arguments)
+
+    def gradients(self, objective):
+        """Central differences, of every value."""
+
+        def loss():
+            return float(objective(lambda arguments: self.forward(arguments, Unseen(), training=False)))
+
+        found = {}
+        for module in self.modules.values():
+            for role, array in module.tensors.items():
+                gradient = found[f"{module.path}.{role}"] = np.zeros_like(array)
+                for place in np.ndindex(array.shape if f"{module.path}.{role}" not in self.frozen else (0,)):
+                    value = array[place]
+                    try:
+                        array[place] = value + 1e-6
+                        above = loss()
+                        array[place] = value - 1e-6
+                        gradient[place] = (above - loss()) / 2e-6
+                    finally:
+                        array[place] = value
+        return np.array(loss()), found
+
+    def updater(self, made):
+        optimizer = made(self)
+        optimizer.model = self
+        return optimizer
+
+
+class Unseen:
+    """An observer that keeps nothing."""
+
+    def entered(self, call, arguments):
+        return arguments
+
+    def left(self, result):
+        return result
 
 
 def dense(path, width, out, seed):

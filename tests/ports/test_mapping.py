@@ -29,7 +29,8 @@ def side(tmp_path):
         for place, (name, array) in enumerate(tensors.items()):
             path = tmp_path / f"{len(list(tmp_path.iterdir()))}.npy"
             np.save(path, array)
-            found.append(SideTensor(name, array.shape, str(array.dtype), True, path, place))
+            trained = not name.startswith(("mean", "var"))
+            found.append(SideTensor(name, array.shape, str(array.dtype), trained, path, place))
         return found
 
     return make
@@ -182,3 +183,11 @@ def test_names_of_frameworks_are_alike_in_their_words():
         likeness("layer.1.up.weight", "layer/2/down/kernel"),
     )
     assert same == 1 > other
+
+
+@pytest.mark.parametrize("scale", [np.ones(4, "f4"), draw(4)], ids=["new", "trained"])
+def test_a_scale_of_ones_is_no_variance_of_ones(side, scale):
+    left = side(scale=scale, mean=np.zeros(4, "f4"), variance=np.ones(4, "f4"))
+    right = side(var=np.full(4, 1.3, "f4"), mean=np.full(4, 0.3, "f4"), weight=np.ones(4, "f4"))
+    found = {pair.left[0]: pair.right[0] for pair in mapping.find(left, right).pairs}
+    assert found == {"scale": "weight", "mean": "mean", "variance": "var"}

@@ -10,12 +10,16 @@ from typing import TYPE_CHECKING, Any
 from steelyard.results.port_record import as_dict
 
 if TYPE_CHECKING:
-    from steelyard.results.port_record import Difference, Mapped, PortRecord
+    from steelyard.results.port_record import Difference, Mapped, PortRecord, Stage
 
 EQUAL, DIFFERENT, UNCLEAR = "equal", "different", "unclear"
 EXIT_CODES = {EQUAL: 0, DIFFERENT: 1, UNCLEAR: 2}
-LEAST_PART = 0.005
-NOT_COMPARED = "loss, gradients, updates of the weights, training mode, and the batches of both loaders"
+TENSOR_WORDS = {
+    "gradient": "",
+    "statistic": " of what one pass changes",
+    "loader": "",
+    "update": " of what the step changes, with the same gradients",
+}
 FOUND_BY = {
     "content": "by content",
     "order": "by content and order",
@@ -58,7 +62,7 @@ class Verdict:
 
 def verdict(record: PortRecord) -> Verdict:
     """Return what the record says of the two models."""
-    findings = _findings(record)
+    findings, learning = _findings(record), _in_training(record)
     unmapped, changed = _unmapped(record), _changed(record)
     if findings:
         first = record.differences[0]
@@ -66,18 +70,20 @@ def verdict(record: PortRecord) -> Verdict:
             f"Not the same. They part {_place(record, first)}: {_distances(first)}.",
             *_causes(record, findings),
         ]
-        return Verdict(DIFFERENT, (*sentences, *unmapped, *changed, mapped_sentence(record)), findings)
-    if doubt := _doubt(record):
+        rest = (*unmapped, *changed, mapped_sentence(record), *_unseen(record))
+        return Verdict(DIFFERENT, (*sentences, *learning, *rest), findings, (*sentences[1:], *learning))
+    doubt = _doubt(record)
+    if doubt and not learning:
         return Verdict(UNCLEAR, (f"Could not tell. {doubt}", *unmapped, *changed, mapped_sentence(record)), ())
-    same = (
-        f"{len(record.compared)} pairs of modules and all outputs agree to {_share(record.tolerance)} in {record.precision}, in "
-        "evaluation mode"
-    )
-    unseen = f"Not looked at: {NOT_COMPARED}."
+    same = f"{len(record.compared)} pairs of modules and all outputs agree to {_share(record.tolerance)} in {record.precision}"
+    rest = (*unmapped, mapped_sentence(record), *_alike_in_training(record), *_unseen(record))
+    if learning:
+        start = f"Not the same in training. {doubt or f'In evaluation mode, {same}.'}"
+        return Verdict(DIFFERENT, (start, *learning, *changed, *rest), (), learning)
     if changed:
-        start = f"Other weights. With the weights of {record.left.name} in both, {same}."
-        return Verdict(DIFFERENT, (start, *changed, *unmapped, mapped_sentence(record), unseen), ())
-    return Verdict(EQUAL, (f"Equal. {same}.", *unmapped, mapped_sentence(record), unseen), ())
+        start = f"Other weights. With the weights of {record.left.name} in both, {same}, in evaluation mode."
+        return Verdict(DIFFERENT, (start, *changed, *rest), ())
+    return Verdict(EQUAL, (f"Equal. {same}, in evaluation mode.", *rest), ())
 
 
 def _doubt(record: PortRecord) -> str:
@@ -92,7 +98,65 @@ def _doubt(record: PortRecord) -> str:
         return (
             f"There is no number in {names}, only infinities or NaN. Give inputs on which the models compute numbers."
         )
+    if (failed := next((each for each in record.training if each.failed), None)) is not None:
+        return (
+            f"The models agree in evaluation mode, but not everything could be compared: {failed.name}: {failed.unseen}"
+        )
     return ""
+
+
+def _in_training(record: PortRecord) -> tuple[str, ...]:
+    """Say for every stage of training in which both sides differ how far, and why."""
+    sentences, known = list[str](), Counter[str]()
+    for stage in record.training:
+        if not stage.differences:
+            continue
+        causes = Counter(each.cause for each in stage.differences if each.cause)
+        if causes and causes == known:
+            continue  # five updates differ for the reasons for which the first one does
+        known = causes
+        unexplained = sum(not each.cause for each in stage.differences)
+        said = [f"Cause: {cause}{_places(stage, count)}." for cause, count in causes.most_common()]
+        if unexplained:
+            tried = ", ".join(dict.fromkeys(name for each in stage.differences for name in each.tried))
+            said.append(f"Cause unknown{_places(stage, unexplained)}. Tried: {tried or 'nothing that fits'}.")
+        sentences.append(" ".join([f"{_parted(stage)}.", *said]))
+    return tuple(sentences)
+
+
+def _parted(stage: Stage) -> str:
+    first = stage.differences[0]
+    name = stage.name[0].upper() + stage.name[1:]
+    if first.where == "loss":
+        return f"{name}: given the same outputs, {stage.facts}"
+    if first.where in TENSOR_WORDS:
+        what = "arrays" if first.where == "loader" else "tensors"
+        return (
+            f"{name}: {len(stage.differences)} of {stage.compared} {what} differ, the first '{first.left}' = '{first.right}' by "
+            f"{_share(first.outputs)}{TENSOR_WORDS[first.where]}"
+        )
+    where = "in" if first.where == "in" else "before" if first.where == "before" else "at"
+    return f"{name}: they part {where} '{first.left}' = '{first.right}' by {_share(max(first.inputs, first.outputs))}"
+
+
+def _places(stage: Stage, count: int) -> str:
+    return f" ({count} of these)" if len(stage.differences) > 1 else ""
+
+
+def _alike_in_training(record: PortRecord) -> list[str]:
+    """Say which stages of training agree."""
+    alike = [each.name for each in record.training if each.compared and not each.differences and not each.unseen]
+    return [f"In training these agree: {', '.join(alike)}."] if alike else []
+
+
+def _unseen(record: PortRecord) -> list[str]:
+    """Say what was not compared, and why."""
+    reasons: dict[str, list[str]] = {}
+    for stage in record.training:
+        if stage.unseen:
+            reasons.setdefault(stage.unseen.rstrip("."), []).append(stage.name)
+    said = [f"{', '.join(names)} ({reason})" for reason, names in reasons.items()]
+    return [f"Not looked at: {'; '.join(said)}."] if said else []
 
 
 def mapped_sentence(record: PortRecord) -> str:
@@ -179,6 +243,14 @@ def _changed(record: PortRecord) -> list[str]:
         f"'{worst.right[0]}', by {_share(worst.differ_by)}; for the check {record.left.name}'s were given to both."
     )
     return [sentence]
+
+
+def stage_words(stage: Stage) -> tuple[str, str, str]:
+    """Return a stage of training, how much of it was compared, and what came out, as cells of a table."""
+    if stage.unseen:
+        return stage.name, "", f"not looked at: {stage.unseen.rstrip('.')}"
+    state = f"{len(stage.differences)} differ" if stage.differences else "the same"
+    return stage.name, str(stage.compared), ", ".join(filter(None, (state, stage.facts)))
 
 
 def pair_words(pair: Mapped) -> tuple[str, str, str]:

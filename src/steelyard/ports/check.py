@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from steelyard.ports import given_inputs, map_file, mapping, side_tensors
+from steelyard.ports import given_inputs, loaders, map_file, mapping, side_tensors, training
 from steelyard.ports.alignment import distance, nearest
 from steelyard.ports.passes import forward, load
 from steelyard.ports.side_process import SideProcess
+from steelyard.ports.training import Trained
 from steelyard.ports.walk import Inputs, Walk, walk
-from steelyard.results.port_record import Mapped, PortRecord, Side
+from steelyard.results.port_record import Mapped, PortRecord, Side, Stage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from steelyard.ports.definition import Port
     from steelyard.ports.mapping import Mapping, Pair
     from steelyard.ports.side_tensors import SideTensor
+
+    Answers = tuple[tuple[dict[str, Any], Path], tuple[dict[str, Any], Path]]
 
 EXACT, SINGLE = "float64", "float32"
 IN_FLOAT64 = 1e-7
@@ -46,7 +49,8 @@ class _Check:
     ) -> None:
         self._port, self._pythons, self._folder, self._say, self._limit_s = port, pythons, folder, say, limit_s
         self._starts = 0
-        self._arrays = self._written(given_inputs.arrays(port))
+        self._arrays = self._written("inputs", given_inputs.arrays(port, port.inputs))
+        self._targets = self._written("targets", given_inputs.arrays(port, port.targets))
 
     def run(self) -> PortRecord:
         with self._started() as (left, right):
@@ -61,16 +65,16 @@ class _Check:
             if all(side.ask("double")["double"] for side in (left, right)):
                 self._give_weights(known, tensors, right)
                 if self._computes_in_float64(left, right):
-                    found = self._walk(left, right, known, tensors, IN_FLOAT64)
-                    return self._record(answers, tensors, known, EXACT, IN_FLOAT64, found)
+                    of = Inputs(left, right, self._arrays, known, _by_name(tensors[0]), IN_FLOAT64, self._say)
+                    return self._record(answers, tensors, of, *self._compared(of, answers, tensors, EXACT), EXACT)
         self._say("One side does not compute in float64, so both compute in float32")
         with self._started() as (left, right):
             for side in (left, right):
                 self._described(side)
             self._give_weights(known, tensors, right)
             tolerance = self._noise(left, tensors[0])
-            found = self._walk(left, right, known, tensors, tolerance)
-            return self._record(answers, tensors, known, SINGLE, tolerance, found)
+            of = Inputs(left, right, self._arrays, known, _by_name(tensors[0]), tolerance, self._say)
+            return self._record(answers, tensors, of, *self._compared(of, answers, tensors, SINGLE), SINGLE)
 
     @contextmanager
     def _started(self) -> Iterator[tuple[SideProcess, SideProcess]]:
@@ -90,8 +94,8 @@ class _Check:
         folder = side.new_folder()
         return side.ask("describe", folder=str(folder)), folder
 
-    def _written(self, arrays: Table[str, Any]) -> dict[str, Path]:
-        folder = self._folder / "inputs"
+    def _written(self, kind: str, arrays: Table[str, Any]) -> dict[str, Path]:
+        folder = self._folder / kind
         folder.mkdir()
         paths = {name: folder / f"{number}.npy" for number, name in enumerate(arrays)}
         for name, array in arrays.items():
@@ -139,22 +143,30 @@ class _Check:
         left.ask("load", arrays={each.name: str(each.path) for each in tensors})
         return max(LEAST_IN_FLOAT32, OVER_NOISE * largest)
 
-    def _walk(
-        self, left: SideProcess, right: SideProcess, known: Mapping, tensors: list[list[SideTensor]], tolerance: float
-    ) -> Walk:
+    def _compared(
+        self, of: Inputs, answers: Answers, tensors: list[list[SideTensor]], precision: str
+    ) -> tuple[Walk, tuple[Stage, ...]]:
         self._say("Comparing outputs and modules in evaluation mode")
-        named = {each.name: each for each in tensors[0]}
-        return walk(Inputs(left, right, self._arrays, known, named, tolerance, self._say))
+        found = walk(of)
+        agrees = not (found.differences or found.unpaired or found.without_numbers)
+        can = answers[0][0]["can"], answers[1][0]["can"]
+        trained = Trained(of, self._targets, can, tensors[0], tensors[1], agrees, precision == EXACT)
+        return found, (*training.stages(trained), self._loaders((of.left, of.right), can))
+
+    def _loaders(self, sides: tuple[SideProcess, SideProcess], can: tuple[dict[str, bool], dict[str, bool]]) -> Stage:
+        self._say("Comparing the batches of the loaders")
+        return loaders.stage(sides, can)
 
     def _record(
         self,
-        answers: tuple[tuple[dict[str, Any], Path], tuple[dict[str, Any], Path]],
+        answers: Answers,
         tensors: list[list[SideTensor]],
-        known: Mapping,
-        precision: str,
-        tolerance: float,
+        of: Inputs,
         found: Walk,
+        stages: tuple[Stage, ...],
+        precision: str,
     ) -> PortRecord:
+        known = of.mapping
         values = [{each.name: each for each in side} for side in tensors]
         sides = [
             Side(
@@ -176,14 +188,19 @@ class _Check:
             only_left=tuple(known.only_left),
             only_right=tuple(known.only_right),
             precision=precision,
-            tolerance=tolerance,
+            tolerance=of.tolerance,
             outputs=found.outputs,
             compared=tuple(found.compared),
             differences=tuple(found.differences),
             unpaired_outputs=found.unpaired,
             without_numbers=found.without_numbers,
+            training=stages,
             unfinished="" if found.is_whole else "There are more differences than a walk looks for.",
         )
+
+
+def _by_name(tensors: list[SideTensor]) -> dict[str, SideTensor]:
+    return {each.name: each for each in tensors}
 
 
 def _mapped(pair: Pair, left: Table[str, SideTensor], right: Table[str, SideTensor]) -> Mapped:

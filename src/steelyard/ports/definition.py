@@ -35,7 +35,7 @@ class SideSpec:
 
 @dataclass(frozen=True)
 class InputSpec:
-    """One table [inputs.NAME]: an array from a file, or one that is drawn.
+    """One table [inputs.NAME] or [targets.NAME]: an array from a file, or one that is drawn.
 
     shape: with the batch. dtype: of NumPy, such as float32 or int64. low, high: floats are uniform between them, integers from
     low to high - 1. file: an .npy file beside port.toml, instead of shape, dtype, low and high. seed: of what is drawn.
@@ -52,17 +52,22 @@ class InputSpec:
 
 @dataclass(frozen=True)
 class Port:
-    """Two sides, in the order of the file: the first is what was ported, the second is the port."""
+    """Two sides, in the order of the file: the first is what was ported, the second is the port.
+
+    targets: arrays that only loss() gets, such as labels.
+    """
 
     folder: Path
     sides: tuple[SideSpec, SideSpec]
     inputs: tuple[InputSpec, ...]
+    targets: tuple[InputSpec, ...] = ()
 
 
 @dataclass(frozen=True)
 class _File:
     sides: dict[str, Any]
     inputs: dict[str, Any] = field(default_factory=dict)
+    targets: dict[str, Any] = field(default_factory=dict)
     contract: int = 1
 
 
@@ -81,8 +86,12 @@ def read(folder: Path) -> Port:
     if not raw.inputs:
         sentence = "there is no table [inputs.NAME]. Describe each array that the models take."
         raise settings_files.wrong(path, "inputs", "", sentence)
-    inputs = tuple(_input(path, name, table) for name, table in raw.inputs.items())
-    return Port(folder, (first, second), inputs)
+    inputs = tuple(_input(path, f"inputs.{name}", name, table) for name, table in raw.inputs.items())
+    targets = tuple(_input(path, f"targets.{name}", name, table) for name, table in raw.targets.items())
+    if both := raw.inputs.keys() & raw.targets.keys():
+        sentence = f"'{min(both)}' is an input as well; loss() gets both by name, so give it another name."
+        raise settings_files.wrong(path, min(both), "targets", sentence)
+    return Port(folder, (first, second), inputs, targets)
 
 
 def _side(path: Path, name: str, table: Any) -> SideSpec:
@@ -98,8 +107,7 @@ def _side(path: Path, name: str, table: Any) -> SideSpec:
     return found
 
 
-def _input(path: Path, name: str, table: Any) -> InputSpec:
-    where = f"inputs.{name}"
+def _input(path: Path, where: str, name: str, table: Any) -> InputSpec:
     found: InputSpec = settings_files.build(path, table, where, InputSpec, name=name)
     if bool(found.file) == bool(found.shape):
         raise settings_files.wrong(path, "", where, "give either 'shape' or 'file'.")

@@ -9,6 +9,7 @@ import numpy as np
 from steelyard.errors import UserError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
     from steelyard.ports.definition import InputSpec, Port
@@ -17,9 +18,9 @@ Array = np.ndarray[Any, Any]
 KINDS = "iufb"
 
 
-def arrays(port: Port) -> dict[str, Array]:
-    """Return the inputs by name. UserError: a file holds no array of numbers, or a dtype is unknown."""
-    return {spec.name: _from_file(port.folder / spec.file) if spec.file else _drawn(spec) for spec in port.inputs}
+def arrays(port: Port, specs: Iterable[InputSpec]) -> dict[str, Array]:
+    """Return inputs or targets by name. UserError: a file holds no array of numbers, or a dtype is unknown."""
+    return {spec.name: _from_file(port.folder / spec.file) if spec.file else _drawn(spec) for spec in specs}
 
 
 def _from_file(path: Path) -> Array:
@@ -36,9 +37,7 @@ def _drawn(spec: InputSpec) -> Array:
     try:
         dtype = np.dtype(spec.dtype)
     except TypeError:
-        raise UserError(
-            f"The dtype '{spec.dtype}' of input '{spec.name}' is unknown. Use one such as float32."
-        ) from None
+        raise UserError(f"The dtype '{spec.dtype}' of '{spec.name}' is unknown. Use one such as float32.") from None
     generator = np.random.default_rng(spec.seed)
     if dtype.kind == "b":
         return generator.integers(0, 2, spec.shape).astype(bool)

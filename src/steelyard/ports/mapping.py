@@ -24,8 +24,9 @@ Array = np.ndarray[Any, Any]
 CONTENT, ORDER, NAME, GIVEN = "content", "order", "name", "given"
 """How a pair was found: by values that no other tensor has, by values that others have too, by name alone, by the user."""
 PARTS = (2, 3, 4)
-# Weights of names, places and modules that have them, where the values of tensors do not tell which are a pair.
-BY_NAME, BY_PLACE, BY_MODULE = 2.0, 1.0, 4.0
+# Weights of names, places, modules that have them, and whether they are trained, where values do not tell which tensors are a
+# pair.
+BY_NAME, BY_PLACE, BY_MODULE, BY_TRAINING = 2.0, 1.0, 4.0, 3.0
 ROUNDING = 1e-6
 KERNEL = "kernel"
 """The role of a dense layer's or a convolution's weight in Keras and Flax, whose axes are in another order than PyTorch's."""
@@ -100,6 +101,8 @@ class _Search:
         for one, other in sorted(shared, key=lambda both: max(len(both[0]), len(both[1]))):
             unique = len(one) == len(other) == 1 and not one[0].is_constant
             for a, b in self._assigned(one, other):
+                if a.is_constant and a.trained != b.trained:
+                    continue  # a scale and a variance of a new network are both 1
                 transform = transforms.find(a.values, b.values)
                 if transform is not None:
                     self.take(Pair((a.name,), (b.name,), transform, CONTENT if unique else ORDER))
@@ -127,8 +130,8 @@ class _Search:
         self._split(self._right, self._left, whole_is_left=False)
 
     def sums(self) -> None:
-        """Pair a bias with two whose sum it is, as two LSTMs have it."""
-        for one in [each for each in self._right.values() if len(each.shape) == 1]:
+        """Pair a bias with two whose sum it is, as two LSTMs have it; a sum of constants tells nothing."""
+        for one in [each for each in self._right.values() if len(each.shape) == 1 and not each.is_constant]:
             twins = [each for each in self._left.values() if math.prod(each.shape) == math.prod(one.shape)]
             for a, b in combinations(twins, 2):
                 total = a.values.reshape(-1) + b.values.reshape(-1)
@@ -187,6 +190,7 @@ class _Search:
                     BY_PLACE * distance
                     + BY_NAME * (1 - likeness(a.name, b.name))
                     + BY_MODULE * modules.contradict(parent(a.name), parent(b.name))
+                    + BY_TRAINING * (a.trained != b.trained)
                     + shape
                 )
         rows, columns = linear_sum_assignment(costs)

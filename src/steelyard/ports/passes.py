@@ -54,10 +54,11 @@ def forward(
     arrays: Mapping[str, Path],
     inputs: Mapping[str, Sequence[str]] | None = None,
     outputs: Mapping[str, Sequence[str]] | None = None,
+    training: bool = False,
 ) -> Pass:
-    """Run a side's model in evaluation mode. `inputs`, `outputs`: name of a call -> files that replace its tensors.
+    """Run a side's model in evaluation mode, or in training mode without what is random.
 
-    UserError: the model cannot compute these inputs.
+    `inputs`, `outputs`: name of a call -> files that replace its tensors. UserError: the model cannot compute these inputs.
     """
     folder = side.new_folder()
     answer = side.ask(
@@ -66,6 +67,7 @@ def forward(
         arrays={name: str(path) for name, path in arrays.items()},
         inputs={name: [*files] for name, files in (inputs or {}).items()},
         outputs={name: [*files] for name, files in (outputs or {}).items()},
+        training=training,
     )
     calls = tuple(_call(folder, each) for each in answer["calls"])
     return Pass(calls, {name: folder / f"output{number}.npy" for number, name in enumerate(answer["outputs"])})

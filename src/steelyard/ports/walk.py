@@ -53,7 +53,7 @@ class Walk:
 
 @dataclass(frozen=True)
 class Inputs:
-    """What a walk needs. `tolerance`: the relative distance that counts as rounding."""
+    """What a walk needs. `tolerance`: the relative distance that counts as rounding. `training`: the mode of both models."""
 
     left: SideProcess
     right: SideProcess
@@ -62,13 +62,14 @@ class Inputs:
     tensors: Table[str, SideTensor]
     tolerance: float
     say: Callable[[str], None]
+    training: bool = False
 
 
 def walk(of: Inputs) -> Walk:
     """Compare both models module by module. UserError: one of them returns other values each time."""
-    first, second = forward(of.left, of.arrays), forward(of.right, of.arrays)
+    first, second = (forward(side, of.arrays, training=of.training) for side in (of.left, of.right))
     for side, once in ((of.left, first), (of.right, second)):
-        _check_repeats(side, once, forward(side, of.arrays), of.tolerance)
+        _check_repeats(side, once, forward(side, of.arrays, training=of.training), of.tolerance)
     paired = _paired_outputs(first, second)
     known = [{one for one, _ in paired}, {other for _, other in paired}]
     unpaired = [
@@ -104,7 +105,7 @@ class _Walker:
         begin, apart = 0, _largest(self._found.outputs)
         while (place := self._next(begin, second)) is not None:
             begin, difference = place
-            second = forward(self._of.right, self._of.arrays, self._inputs, self._outputs)
+            second = forward(self._of.right, self._of.arrays, self._inputs, self._outputs, self._of.training)
             if difference is None:
                 continue
             self._of.say(f"They part {difference.where} {difference.left}.")

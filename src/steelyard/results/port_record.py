@@ -55,8 +55,9 @@ class Compared:
 class Difference:
     """A place where the two models part while both compute on the same values.
 
-    `where`: "in" the pair of modules, "before" it, or at an "output" of the models. `inputs`, `outputs`: relative
-    distances there.
+    `where`: "in" the pair of modules, "before" it, or at an "output" of the models; in training also in the "loss", a "gradient",
+    a "statistic" or an "update" of a tensor, or an array of a
+    "loader". `inputs`, `outputs`: relative distances there.
     `cause`: a sentence; empty if no hypothesis reproduces both sides. `tried`: families of hypotheses that were tried.
     `part`: how much of the distance at the outputs goes with it, from 0 to 1; None where there is none at the outputs.
     """
@@ -74,10 +75,26 @@ class Difference:
 
 
 @dataclass(frozen=True)
+class Stage:
+    """One part of training that is compared, such as the gradients. `compared`: number of values or tensors.
+
+    `unseen`: why it was not compared; empty if it was. `failed`: a side should have computed it, and could not. `facts`: what was
+    measured, in a sentence.
+    """
+
+    name: str
+    unseen: str = ""
+    compared: int = 0
+    differences: tuple[Difference, ...] = ()
+    facts: str = ""
+    failed: bool = False
+
+
+@dataclass(frozen=True)
 class PortRecord:
     """Everything that a check found out. `precision`: float64 or float32.
 
-    `tolerance`: the relative distance that counts as rounding.
+    `tolerance`: the relative distance that counts as rounding. `training`: what of training was compared, in order.
 
     `outputs`: names of outputs -> relative distance before anything was replaced. `unpaired_outputs`: those that only one model
     has. `without_numbers`: outputs without a finite number, of which nothing can be said.
@@ -100,6 +117,7 @@ class PortRecord:
     version: str = VERSION
     unpaired_outputs: tuple[str, ...] = ()
     without_numbers: tuple[str, ...] = ()
+    training: tuple[Stage, ...] = ()
 
 
 def write(folder: Path, record: PortRecord) -> None:

@@ -18,6 +18,7 @@ import numpy as np
 
 from steelyard_worker.port import nested, objects, observed
 from steelyard_worker.port.errors import SideError, sentence
+from steelyard_worker.port.learning import Learning
 from steelyard_worker.port.side_file import MODEL, SideFile
 
 
@@ -26,7 +27,10 @@ class Side:
 
     def __init__(self, path: Path) -> None:
         self._file = SideFile(path)
-        self._model = objects.wrap(self._file.call(MODEL))
+        self._use(objects.wrap(self._file.call(MODEL)))
+
+    def _use(self, model: Any) -> None:
+        self._model, self._learning = model, Learning(self._file, model)
 
     def describe(self, folder: str) -> dict[str, Any]:
         """Save every tensor as a file, and return what they are, and versions of the libraries that are loaded."""
@@ -48,7 +52,8 @@ class Side:
                     "shares": "" if same == name else same,
                 }
             )
-        return {"kind": self._model.kind, "tensors": found, "libraries": _libraries()}
+        can = self._learning.can()
+        return {"kind": self._model.kind, "tensors": found, "libraries": _libraries(), "can": can}
 
     def load(self, arrays: dict[str, str]) -> dict[str, Any]:
         """Replace the values of tensors: name -> file."""
@@ -63,7 +68,7 @@ class Side:
         """Make the model again with float64 as the framework's default, and the same values. False: a tensor is float32."""
         before = [self._model.bridge.to_array(tensor) for _, tensor, _ in self._model.tensors()]
         self._model.prepare_double()
-        self._model = objects.wrap(self._file.call(MODEL))
+        self._use(objects.wrap(self._file.call(MODEL)))
         after = list(self._model.tensors())
         if len(after) != len(before) or any(
             str(tensor.dtype).rpartition(".")[2] == "float32" for _, tensor, _ in after
@@ -82,18 +87,8 @@ class Side:
     ) -> dict[str, Any]:
         """Run the model on input files, with inputs and outputs of modules replaced, and save what all modules see."""
         bridge = self._model.bridge
-        placed: Any = self._model.place({name: np.load(file) for name, file in arrays.items()})
-        if self._file.has("inputs"):
-            placed = self._file.call("inputs", placed)
         observer = observed.Observer(Path(folder), bridge, inputs, outputs)
-        try:
-            result = self._model.forward(placed, observer, training)
-        except SideError:
-            raise
-        except BaseException as error:
-            raise SideError(sentence("The forward pass", error, self._file.path)) from error
-        if self._file.has("outputs"):
-            result = self._file.call("outputs", result)
+        result = self._learning.chosen(self._run(arrays, observer, training))
         named = list(nested.named(result, bridge.is_tensor))
         if not named:
             raise SideError(
@@ -103,6 +98,36 @@ class Side:
         for number, (_, tensor) in enumerate(named):
             observed.save(Path(folder) / f"output{number}.npy", bridge.to_array(tensor))
         return {"calls": observer.described(), "outputs": [name for name, _ in named]}
+
+    def loss(self, arrays: dict[str, str], batch: dict[str, str], outputs: list[str]) -> dict[str, Any]:
+        """Return the loss of the model's outputs, which files replace ("" keeps one)."""
+        result = self._run(arrays, observed.Observer(None, self._model.bridge, {}, {}), training=False)
+        return {"loss": self._learning.loss_of(result, batch, outputs)}
+
+    def gradients(self, folder: str, arrays: dict[str, str], batch: dict[str, str]) -> dict[str, Any]:
+        """Save the gradients of the loss."""
+        return self._learning.gradients(Path(folder), arrays, batch)
+
+    def updates(self, folder: str, steps: list[dict[str, str]]) -> dict[str, Any]:
+        """Update the weights with given gradients."""
+        return self._learning.updates(Path(folder), steps)
+
+    def batches(self, folder: str, count: int) -> dict[str, Any]:
+        """Save the first batches of the side's own loader."""
+        return {"batches": self._learning.batches(Path(folder), count)}
+
+    def values(self, folder: str, names: list[str]) -> dict[str, Any]:
+        """Save the present values of some tensors."""
+        return {"files": self._learning.values(Path(folder), names)}
+
+    def _run(self, arrays: dict[str, str], observer: observed.Observer, training: bool) -> Any:
+        arguments = self._learning.arguments(arrays)
+        try:
+            return self._model.forward(arguments, observer, training)
+        except SideError:
+            raise
+        except BaseException as error:
+            raise SideError(sentence("The forward pass", error, self._file.path)) from error
 
 
 def _place(tensor: Any) -> Any:

@@ -44,11 +44,14 @@ class Bridge:
 
 
 class Observer:
-    """Follows one forward pass. `inputs`, `outputs`: name of a call -> files that replace its tensors; "" keeps one."""
+    """Follows one forward pass. `inputs`, `outputs`: name of a call -> files that replace its tensors; "" keeps one.
+
+    `folder`: where tensors are saved; None: they are not.
+    """
 
     def __init__(
         self,
-        folder: Path,
+        folder: Path | None,
         bridge: Bridge,
         inputs: Mapping[str, Sequence[str]],
         outputs: Mapping[str, Sequence[str]],
@@ -87,9 +90,12 @@ class Observer:
         return [asdict(call) for call in self.calls]
 
     def _save_all(self, value: Any) -> list[int]:
+        if self._folder is None:
+            return []
         return [self._save(tensor) for _, tensor in nested.named(value, self._bridge.is_tensor)]
 
     def _save(self, tensor: Any) -> int:
+        assert self._folder is not None
         self._saved += 1
         save(self._folder / f"{self._saved}.npy", self._bridge.to_array(tensor))
         return self._saved

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from steelyard_worker.port.errors import SideError, sentence
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
     from types import ModuleType
 
@@ -39,6 +40,15 @@ class SideFile:
         except SideError:
             raise
         except BaseException as error:
+            raise SideError(sentence(f"{name}() of {self.path.name}", error, self.path)) from error
+
+    def iterated(self, name: str) -> Iterator[Any]:
+        """Yield what a function of the file yields, or what the object that it returns does. SideError: it raised something."""
+        try:
+            yield from self.call(name)
+        except SideError:
+            raise
+        except Exception as error:
             raise SideError(sentence(f"{name}() of {self.path.name}", error, self.path)) from error
 
     def _load(self) -> ModuleType:

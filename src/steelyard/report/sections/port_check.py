@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 QUESTION = "Do two models compute the same, and where do they part?"
 MODULES = "Relative distances of what each pair of modules receives and returns, while both compute on the same values."
+TRAINING = ("stage", "compared", "result")
 DIFFERENCES = ("cause", "place", "receives", "returns", "part at the outputs")
 
 
@@ -38,6 +39,9 @@ def page(record: PortRecord) -> SmallPage:
             [each.left, each.right, each.kind, _number(each.inputs), _number(each.outputs)] for each in record.compared
         )
         sections.append(PageSection("Modules", "modules", [aside(MODULES), plain_table("", "Modules", headings, rows)]))
+    if record.training:
+        table = plain_table("", "Training", TRAINING, map(port_findings.stage_words, record.training))
+        sections.append(PageSection("Training", "training", [table, *_in_training(record)]))
     pairs = map(port_findings.pair_words, record.mapped)
     sections.append(PageSection("Tensors", "tensors", [plain_table("", "Tensors", _headings(record, ("how",)), pairs)]))
     sections.append(PageSection("Both models", "models", [Facts([_fact(record.left), _fact(record.right)])]))
@@ -50,6 +54,12 @@ def page(record: PortRecord) -> SmallPage:
         sections,
         (),
     )
+
+
+def _in_training(record: PortRecord) -> Iterator[Block]:
+    found = [each for stage in record.training for each in stage.differences]
+    if found:
+        yield plain_table("", "Differences in training", _headings(record, DIFFERENCES), map(_difference, found))
 
 
 def lines(record: PortRecord) -> Iterator[Block]:

@@ -11,10 +11,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from steelyard_worker.port.calling import called
+from steelyard_worker.port.errors import SideError
 from steelyard_worker.port.observed import Bridge, Call
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from steelyard_worker.port.objects.base import Model
     from steelyard_worker.port.observed import Observer
@@ -46,6 +47,8 @@ class Function:
     """A function of a tree of parameters and inputs. Only its parameters and its outputs can be seen."""
 
     kind = "function"
+    without_randomness = False
+    """A function has no training mode that could be asked for."""
 
     def __init__(self, function: Any, parameters: Any) -> None:
         self._function, self._parameters = function, parameters
@@ -84,14 +87,83 @@ class Function:
         dtype = next((leaf.dtype for leaf in leaves if jnp.issubdtype(leaf.dtype, jnp.floating)), jnp.float32)
         return {name: jnp.asarray(array, dtype if array.dtype.kind == "f" else None) for name, array in arrays.items()}
 
-    def forward(self, arguments: Any, observer: Observer, training: bool) -> Any:
+    def forward(self, arguments: Any, observer: Observer | None, training: bool) -> Any:
         """Call the function with the parameters and the inputs in their order."""
         del observer, training
         given = tuple(arguments.values()) if isinstance(arguments, dict) else arguments
         return self._function(self._parameters, *(given if isinstance(given, tuple) else (given,)))
 
+    def gradients(self, objective: Callable[[Callable[[Any], Any]], Any]) -> tuple[Any, dict[str, Any]]:
+        """Differentiate the loss by the trained leaves."""
 
-class LinenModule(Function):
+        def loss_of(trained: Any) -> Any:
+            before, self._parameters = self._parameters, self._with_trained(trained)
+            try:
+                return objective(lambda arguments: self.forward(arguments, None, training=False))
+            finally:
+                self._parameters = before
+
+        loss, gradients = jax.value_and_grad(loss_of, allow_int=True)(self._trained())
+        return loss, {
+            self._prefix + _name(path): leaf for path, leaf in jax.tree_util.tree_flatten_with_path(gradients)[0]
+        }
+
+    def updater(self, made: Callable[[Any], Any]) -> OptaxUpdater:
+        """Return a transformation of optax."""
+        return OptaxUpdater(self, made(self._trained()))
+
+    _prefix = ""
+    """Of the names of trained leaves."""
+
+    def _trained(self) -> Any:
+        return self._parameters
+
+    def _with_trained(self, trained: Any) -> Any:
+        return trained
+
+    def update(self, change: Callable[[Any], Any]) -> None:
+        """Replace the trained leaves by what `change` makes of them."""
+        self._parameters = self._with_trained(change(self._trained()))
+
+
+class OptaxUpdater:
+    """A gradient transformation of optax. What its constants are cannot be read from it."""
+
+    def __init__(self, model: Function, made: Any) -> None:
+        if not callable(getattr(made, "init", None)) or not callable(getattr(made, "update", None)):
+            raise SideError(f"optimizer() returned a {type(made).__name__}. Return a transformation of optax.")
+        self.settings: dict[str, list[Any]] = {}
+        self._model, self._rule, self._state = model, made, made.init(model._trained())
+
+    def apply(self, gradients: Mapping[str, np.ndarray]) -> None:
+        """Do one update."""
+
+        def changed(trained: Any) -> Any:
+            def gradient(path: Any, leaf: Any) -> Any:
+                array = gradients.get(self._model._prefix + _name(path))
+                return jnp.zeros_like(leaf) if array is None else jnp.asarray(array, leaf.dtype).reshape(leaf.shape)
+
+            tree = jax.tree_util.tree_map_with_path(gradient, trained)
+            updates, self._state = self._rule.update(tree, self._state, trained)
+            return jax.tree_util.tree_map(lambda leaf, step: jnp.asarray(leaf + step, leaf.dtype), trained, updates)
+
+        self._model.update(changed)
+
+
+class OfVariables(Function):
+    """A model whose leaves are in collections, of which `params` is trained."""
+
+    without_randomness = True
+    _prefix = "params/"
+
+    def _trained(self) -> Any:
+        return self._parameters["params"]
+
+    def _with_trained(self, trained: Any) -> Any:
+        return {**self._parameters, "params": trained}
+
+
+class LinenModule(OfVariables):
     """A Flax linen module with its variables."""
 
     kind = "flax.linen.Module"
@@ -105,16 +177,23 @@ class LinenModule(Function):
         self._module = _computing_in_float64(self._module)
         return super().double()
 
-    def forward(self, arguments: Any, observer: Observer, training: bool) -> Any:
+    def forward(self, arguments: Any, observer: Observer | None, training: bool) -> Any:
         """Apply the module. `training` reaches it if its __call__ has an argument `train`, `training` or `deterministic`."""
         named = _mode(type(self._module).__call__, training)
+        changing = [name for name in self._parameters if name != "params"] if training else []
+
+        def apply(*positional: Any, **by_name: Any) -> Any:
+            if not changing:
+                return self._module.apply(self._parameters, *positional, **by_name, **named)
+            result, changed = self._module.apply(self._parameters, *positional, **by_name, **named, mutable=changing)
+            self._parameters = {**self._parameters, **changed}
+            return result
+
         with _followed(observer):
-            return called(
-                lambda *a, **k: self._module.apply(self._parameters, *a, **k, **named), arguments, self._module.__call__
-            )
+            return called(apply, arguments, self._module.__call__)
 
 
-class PretrainedModel(Function):
+class PretrainedModel(OfVariables):
     """A model of transformers in Flax."""
 
     kind = "transformers.FlaxPreTrainedModel"
@@ -128,7 +207,7 @@ class PretrainedModel(Function):
         self._model._module = _computing_in_float64(self._model.module)
         return super().double()
 
-    def forward(self, arguments: Any, observer: Observer, training: bool) -> Any:
+    def forward(self, arguments: Any, observer: Observer | None, training: bool) -> Any:
         """Call the model with its parameters."""
         with _followed(observer):
             return called(
@@ -152,15 +231,19 @@ def _mode(function: Any, training: bool) -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def _followed(observer: Observer) -> Iterator[None]:
-    """Let the observer follow every `__call__` of a linen module below the outermost one."""
+def _followed(observer: Observer | None) -> Iterator[None]:
+    """Let the observer follow every `__call__` of a linen module below the outermost one; dropout returns what it gets."""
     from flax import linen
 
     def intercept(following: Any, arguments: Any, named: Any, context: Any) -> Any:
-        if context.method_name != "__call__" or not context.module.path or _is_traced(arguments, named):
+        if context.method_name != "__call__":
+            return following(*arguments, **named)
+        _begin_in_float64(context.module)
+        if isinstance(context.module, linen.Dropout):
+            return arguments[0]
+        if observer is None or not context.module.path or _is_traced(arguments, named):
             return following(*arguments, **named)
         module = context.module
-        _begin_in_float64(module)
         path = "/".join(module.path)
         kind, settings = described(module)
         call = Call("", path, type(module).__name__, kind, settings, _own(module, path))

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import keras
 import numpy as np
 
+from steelyard_worker.port.errors import SideError
 from steelyard_worker.port.observed import Bridge, Call
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from steelyard_worker.port.observed import Observer
 
@@ -29,6 +31,7 @@ class KerasModel:
     """A keras.Model that has been built."""
 
     kind = "keras.Model"
+    without_randomness = True
 
     def __init__(self, model: Any) -> None:
         self._model = model
@@ -68,12 +71,32 @@ class KerasModel:
         with_names = dict(_layers(self._model, ""))
         try:
             for path, layer in with_names.items():
-                layer.call = partial(_followed, observer, path, layer, layer.call)
+                layer.call = partial(_followed, observer, path, layer, _certain(layer))
                 # Keras passes `training` where the signature of `call` has it, which the wrapper hides.
-            return self._model(self._given(arguments), training=training)
+            with _no_dropout_of_cells(with_names.values()):
+                return self._model(self._given(arguments), training=training)
         finally:
             for layer in with_names.values():
                 layer.__dict__.pop("call", None)
+
+    def gradients(self, objective: Callable[[Callable[[Any], Any]], Any]) -> tuple[Any, dict[str, Any]]:
+        """Differentiate the loss in evaluation mode. A weight that the loss does not depend on has a gradient of zeros."""
+
+        def run(arguments: Any) -> Any:
+            return self._model(self._given(arguments), training=False)
+
+        weights = self._model.trainable_weights
+        loss, found = _differentiated(lambda: objective(run), weights)
+        return loss, {
+            weight.path: keras.ops.zeros_like(weight.value)
+            if gradient is None
+            else keras.ops.convert_to_tensor(gradient)
+            for weight, gradient in zip(weights, found, strict=True)
+        }
+
+    def updater(self, made: Callable[[Any], Any]) -> KerasUpdater:
+        """Return an optimizer of keras.optimizers."""
+        return KerasUpdater(self._model, made(self._model))
 
     def _given(self, arguments: Any) -> Any:
         """Return the inputs as the model takes them: one tensor alone, several by name if it names them, else in their order."""
@@ -85,6 +108,99 @@ class KerasModel:
         if isinstance(getattr(self._model, "input", None), dict) or not names:
             return arguments
         return [arguments[name] for name in names] if set(names) == set(arguments) else [*arguments.values()]
+
+
+class KerasUpdater:
+    """An optimizer of Keras; its schedule, if it has one, goes on by itself."""
+
+    def __init__(self, model: Any, made: Any) -> None:
+        if not isinstance(made, keras.optimizers.Optimizer):
+            raise SideError(f"optimizer() returned a {type(made).__name__}. Return an optimizer of keras.optimizers.")
+        self._model, self._optimizer = model, made
+        constants = made.get_config()
+        self.settings: dict[str, list[Any]] = {"rule": [type(made).__name__]}
+        for name, key in _SETTINGS.items():
+            if isinstance(constants.get(key), (int, float)):
+                self.settings[name] = [constants[key]]
+
+    def apply(self, gradients: Mapping[str, np.ndarray]) -> None:
+        """Do one update of the weights that have a gradient."""
+        named = {weight.path: weight for weight in self._model.trainable_weights if weight.path in gradients}
+        found = [_like(gradients[path].reshape(weight.shape), weight) for path, weight in named.items()]
+        self._optimizer.apply(found, list(named.values()))
+
+
+# Words that all frameworks share -> keys of an optimizer's configuration.
+_SETTINGS = {
+    "learning rate": "learning_rate",
+    "momentum": "momentum",
+    "nesterov": "nesterov",
+    "beta1": "beta_1",
+    "beta2": "beta_2",
+    "epsilon": "epsilon",
+    "weight decay": "weight_decay",
+}
+
+
+def _differentiated(loss_of: Callable[[], Any], weights: list[Any]) -> tuple[Any, list[Any]]:
+    """Return a loss and its gradients by Keras' backend."""
+    backend = keras.backend.backend()
+    if backend == "tensorflow":
+        import tensorflow as tf
+
+        with tf.GradientTape() as tape:
+            loss = loss_of()
+        return loss, tape.gradient(
+            loss, [each.value for each in weights], unconnected_gradients=tf.UnconnectedGradients.ZERO
+        )
+    if backend == "torch":
+        for weight in weights:
+            weight.value.grad = None
+        loss = loss_of()
+        loss.backward()
+        return loss, [weight.value.grad for weight in weights]
+    raise SideError(f"Gradients of Keras on the backend {backend} are not followed; use tensorflow or torch.")
+
+
+def _certain(layer: Any) -> Callable[..., Any]:
+    """Return what a layer computes; a random one returns what it gets, as in evaluation mode."""
+    if isinstance(layer, _RANDOM):
+        return lambda inputs, *_, **__: inputs
+    original: Callable[..., Any] = layer.call
+    return original
+
+
+_RANDOM = tuple(
+    getattr(keras.layers, name)
+    for name in (
+        "Dropout",
+        "SpatialDropout1D",
+        "SpatialDropout2D",
+        "SpatialDropout3D",
+        "AlphaDropout",
+        "GaussianDropout",
+        "GaussianNoise",
+    )
+)
+_RATES = ("dropout", "recurrent_dropout")
+
+
+@contextlib.contextmanager
+def _no_dropout_of_cells(layers: Iterable[Any]) -> Iterator[None]:
+    """Let recurrent cells drop nothing."""
+    cells = [
+        each
+        for each in layers
+        if isinstance(each, (keras.layers.LSTMCell, keras.layers.GRUCell, keras.layers.SimpleRNNCell))
+    ]
+    known = [(cell, name, getattr(cell, name)) for cell in cells for name in _RATES]
+    try:
+        for cell, name, _ in known:
+            setattr(cell, name, 0.0)
+        yield
+    finally:
+        for cell, name, value in known:
+            setattr(cell, name, value)
 
 
 def _layers(layer: Any, prefix: str) -> Iterator[tuple[str, Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import torch
 from torch import nn
 
 from steelyard_worker.port.calling import called
+from steelyard_worker.port.errors import SideError
 from steelyard_worker.port.observed import Bridge, Call
 
 if TYPE_CHECKING:
@@ -30,6 +32,7 @@ class TorchModule:
     """A torch.nn.Module."""
 
     kind = "torch.nn.Module"
+    without_randomness = True
 
     def __init__(self, module: nn.Module) -> None:
         self._module = module
@@ -78,11 +81,94 @@ class TorchModule:
             for path, module in self._module.named_modules():
                 if path:
                     hooks += _followed(path, module, observer)
-            with torch.no_grad():
+            with torch.no_grad(), _no_dropout():
                 return called(self._module, arguments, self._module.forward)
         finally:
             for hook in hooks:
                 hook.remove()
+
+    def gradients(self, objective: Callable[[Callable[[Any], Any]], Any]) -> tuple[Any, dict[str, Any]]:
+        """Run a backward pass in evaluation mode. A tensor that the loss does not depend on has a gradient of zeros."""
+        self._module.train(False)
+        self._module.zero_grad(set_to_none=True)
+        loss = objective(lambda arguments: called(self._module, arguments, self._module.forward))
+        if not loss.requires_grad:
+            raise SideError("The loss depends on no parameter: it was detached, or computed without gradients.")
+        loss.backward()
+        trained = {name: tensor for name, tensor, is_trained in self.tensors() if is_trained}
+        return loss, {
+            name: torch.zeros_like(each) if each.grad is None else each.grad for name, each in trained.items()
+        }
+
+    def updater(self, made: Callable[[Any], Any]) -> TorchUpdater:
+        """Return an optimizer of torch.optim, or one with its schedule."""
+        return TorchUpdater(self, made(self._module))
+
+
+class TorchUpdater:
+    """An optimizer, alone or as (optimizer, schedule)."""
+
+    def __init__(self, model: TorchModule, made: Any) -> None:
+        self._model = model
+        self._optimizer, self._schedule = made if isinstance(made, tuple) else (made, None)
+        if not hasattr(self._optimizer, "param_groups"):
+            raise SideError(
+                f"optimizer() returned a {type(made).__name__}. Return an optimizer of torch.optim, or (optimizer, schedule)."
+            )
+        groups = self._optimizer.param_groups
+        self.settings: dict[str, list[Any]] = {"rule": [type(self._optimizer).__name__]}
+        for name, keys in _SETTINGS.items():
+            values = [group[keys] for group in groups if group.get(keys) is not None]
+            self.settings |= {name: list(dict.fromkeys(values))} if values else {}
+        betas = [group["betas"] for group in groups if "betas" in group]
+        for place, name in enumerate(("beta1", "beta2")):
+            self.settings |= {name: list(dict.fromkeys(float(each[place]) for each in betas))} if betas else {}
+
+    def apply(self, gradients: Mapping[str, np.ndarray]) -> None:
+        """Set the gradients, and do one step."""
+        self._optimizer.zero_grad()
+        named = {name: tensor for name, tensor, _ in self._model.tensors()}
+        for name, array in gradients.items():
+            named[name].grad = _like(array.reshape(named[name].shape), named[name])
+        self._optimizer.step()
+        if self._schedule is not None:
+            self._schedule.step()
+
+
+# Words that all frameworks share -> keys of a group of parameters.
+_SETTINGS = {
+    "learning rate": "lr",
+    "momentum": "momentum",
+    "epsilon": "eps",
+    "weight decay": "weight_decay",
+    "nesterov": "nesterov",
+    "dampening": "dampening",
+}
+_RANDOM = ("dropout", "dropout1d", "dropout2d", "dropout3d", "alpha_dropout", "feature_alpha_dropout")
+
+
+@contextlib.contextmanager
+def _no_dropout() -> Iterator[None]:
+    """Let every form of dropout return what it gets, also the one inside attention. In evaluation mode it does so anyway."""
+    functional = nn.functional
+    known = {name: getattr(functional, name) for name in _RANDOM}
+    attention = functional.scaled_dot_product_attention
+
+    def plain(
+        query: Any, key: Any, value: Any, attn_mask: Any = None, dropout_p: float = 0.0, *rest: Any, **named: Any
+    ) -> Any:
+        del dropout_p
+        return attention(query, key, value, attn_mask, 0.0, *rest, **named)
+
+    try:
+        for name in known:
+            setattr(functional, name, lambda value, *_, **__: value)
+        functional.scaled_dot_product_attention = plain
+        yield
+    finally:
+        for name, function in known.items():
+            setattr(functional, name, function)
+        functional.scaled_dot_product_attention = attention
 
 
 def _followed(path: str, module: nn.Module, observer: Observer) -> list[Any]:

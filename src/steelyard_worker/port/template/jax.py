@@ -20,3 +20,9 @@ def model():
         "down": {"kernel": jax.random.normal(keys[1], (16, 3)), "bias": jnp.zeros(3)},
     }
     return forward, parameters
+
+
+# def outputs(result): return result["logits"]  # which tensors of what the model returns are compared
+# batch has the inputs and the arrays of [targets.NAME]:
+# def loss(outputs, batch): return optax.softmax_cross_entropy_with_integer_labels(outputs, batch["y"]).mean()
+# def optimizer(model): return optax.adamw(1e-3)

@@ -13,3 +13,6 @@ def model():
 
 
 # def outputs(result): return result.logits  # which tensors of what the model returns are compared
+# batch has the inputs and the arrays of [targets.NAME]:
+# def loss(outputs, batch): return nn.functional.cross_entropy(outputs, batch["y"])
+# def optimizer(model): return torch.optim.AdamW(model.parameters(), lr=1e-3)
