@@ -33,8 +33,11 @@ def distance(one: Array, other: Array) -> float:
     return float(np.linalg.norm(first - second)) / scale if scale else 0.0
 
 
-def nearest(left: Array, right: Array) -> tuple[float, Transform] | None:
-    """Return the least distance over all layouts, and the transform of the right array to the left one; None if none fits."""
+def nearest(left: Array, right: Array, enough: float = 0.0) -> tuple[float, Transform] | None:
+    """Return the least distance over all layouts, and the transform of the right array to the left one; None if none fits.
+
+    The first layout with a distance of at most `enough` is taken: the plainest come first.
+    """
     best: tuple[float, Transform] | None = None
     if left.ndim > 5 or right.ndim > 5:
         return (distance(left, right), AS_IT_IS) if left.shape == right.shape else None
@@ -44,7 +47,7 @@ def nearest(left: Array, right: Array) -> tuple[float, Transform] | None:
         found = distance(left, transform.apply(right))
         if best is None or found < best[0]:
             best = found, transform
-        if found == 0:
+        if found <= enough:
             break
     return best
 

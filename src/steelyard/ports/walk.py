@@ -174,15 +174,14 @@ class _Walker:
         if not ones or not others:
             return None
         left, right = load(ones[0]), load(others[0])
-        compared = nearest(left, right)
-        if compared is None:
-            return None
-        if compared[0] <= self._rounding:
-            self._axes[right.ndim] = compared[1]
-            return compared
-        for transform in (like, self._axes.get(right.ndim, AS_IT_IS), AS_IT_IS):
-            if _fits(transform, left, right):
-                return distance(left, transform.apply(right)), transform
+        usual = [each for each in (like, self._axes.get(right.ndim, AS_IT_IS), AS_IT_IS) if _fits(each, left, right)]
+        likely = (distance(left, usual[0].apply(right)), usual[0]) if usual else None
+        if likely is not None and likely[0] <= self._rounding:
+            return likely
+        compared = nearest(left, right, self._rounding)
+        if compared is None or compared[0] > self._rounding:
+            return likely or compared
+        self._axes[right.ndim] = compared[1]
         return compared
 
     def _before(self, number: int, one: Call, other: Call, received: tuple[float, Transform]) -> Difference | None:
