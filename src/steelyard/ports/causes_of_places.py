@@ -160,7 +160,7 @@ def activation_between(one: Array, other: Array, rounding: float) -> str:
 
 
 def with_own_activations(one: Call, other: Call, left: Array, right: Array) -> tuple[Array, Array]:
-    """Return what two modules return, both with the activation that one of them applies itself; the other model applies it later."""
+    """Return what two modules return, both with the activation that one applies itself and the other model later."""
     names = [activations.DECLARED.get(str(each.settings.get("activation", "")), "") for each in (one, other)]
     if names[1] and not names[0]:
         return activations.FUNCTIONS[names[1]](_numbers(left)), right

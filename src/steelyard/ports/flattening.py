@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def of_kernels(mapping: Mapping, names: set[str]) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
-    """Return, for kernels of the left side that are mapped so, how the left side's numbers are split, and the order of the right side.
+    """Return, for these kernels of the left side, how its numbers are split, and in which order the right side has them.
 
     Such as ((512, 2, 2), (1, 2, 0)): channels, height and width become height, width and channels.
     """

@@ -1,4 +1,4 @@
-"""Layers that consist of several modules or kernels, such as attention and LSTMs: their tensors in one layout, whoever wrote them."""
+"""Layers of several modules or kernels, such as attention and LSTMs: their tensors in one layout, whoever wrote them."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def find(mapping: Mapping, left: Pass, right: Pass) -> list[PairedCall]:
 
 
 def _called_as_often(path: str, calls: dict[str, list[Call]], wanted: int) -> str:
-    """Return the module, or, if it is called more often than its partner, the one around it that is not: a layer, not its cell."""
+    """Return the module, or, if it is called more often than its partner, the one around it: a layer, not its cell."""
     if len(calls[path]) <= wanted:
         return path
     around = [each for each in calls if path.startswith((f"{each}.", f"{each}/")) and len(calls[each]) == wanted]

@@ -167,9 +167,10 @@ class _Walker:
     def _aligned(
         self, ones: tuple[Path, ...], others: tuple[Path, ...], like: Transform = AS_IT_IS
     ) -> tuple[float, Transform] | None:
-        """Return how far the first tensors of two calls are apart, and the transform to the left side; None without such of one size.
+        """Return how far the first tensors of two calls are apart, and the transform to the left side.
 
         Where no layout makes them equal, the nearest one says nothing: then it is `like`, or that of tensors that were equal.
+        None: the sizes differ.
         """
         if not ones or not others:
             return None

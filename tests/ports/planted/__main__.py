@@ -8,10 +8,10 @@ import shutil
 import tempfile
 import textwrap
 import time
-import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
+import tomllib
 import warm_sides
 
 from steelyard.analysis import port_findings

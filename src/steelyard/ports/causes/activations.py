@@ -1,4 +1,4 @@
-"""Functions of one number between two layers, and products of one layer with a function of another: forms of GELU, slopes, and others that are taken for each other."""
+"""Functions of one number between two layers: forms of GELU, slopes, and others that are taken for each other; and gates."""
 
 from __future__ import annotations
 

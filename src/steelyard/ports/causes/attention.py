@@ -1,4 +1,4 @@
-"""Scaled dot-product attention: its scale, its masks, its heads, and rotary positions, between dense layers or as a layer of its own."""
+"""Scaled dot-product attention, between dense layers or as one layer: scale, masks, heads, rotary positions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 ROOT_OF_HEAD, ROOT_OF_WIDTH, NONE = "the root of a head's width", "the root of the whole width", "nothing"
 MOST_HEADS = 64
 HALVES, NEIGHBOURS = "of two halves", "of neighbours"
-"""Which two numbers of a head are turned together: LLaMA of transformers and GPT-NeoX have halves, the paper and GPT-J neighbours."""
+"""Which two numbers of a head are turned together: Llama of transformers has halves, the paper and GPT-J neighbours."""
 BASES = (10_000, 500_000, 1_000_000)
 MASK = "mask "
 """The name of an input that may be a mask begins with it."""

@@ -1,4 +1,4 @@
-"""Convolutions, pooling and flattening: padding, strides, flipped kernels, sizes that are rounded up, which places a mean counts."""
+"""Convolutions, pooling, flattening: padding, strides, flipped kernels, sizes rounded up, which places a mean counts."""
 
 from __future__ import annotations
 

@@ -10,11 +10,11 @@ import torch
 for name in ("nms", "qnms"):  # a build for another device lacks its own operators, which no network here needs
     torch.library.define(f"torchvision::{name}", "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
 
-from torchvision.models.resnet import Bottleneck, ResNet
-
 
 def build(original=True):
     """Return the network; `original`: strides in the first convolution of a block, as in Keras and in the paper."""
+    from torchvision.models.resnet import Bottleneck, ResNet
+
     torch.manual_seed(0)
     model = ResNet(Bottleneck, [1, 1, 1, 1], num_classes=7)
     for module in model.modules():

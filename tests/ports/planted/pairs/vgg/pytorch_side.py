@@ -10,10 +10,10 @@ import torch
 for name in ("nms", "qnms"):  # a build for another device lacks its own operators, which no network here needs
     torch.library.define(f"torchvision::{name}", "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
 
-from torchvision.models import vgg
-
 
 def build():
+    from torchvision.models import vgg
+
     torch.manual_seed(0)
     model = torch.nn.Sequential(vgg.make_layers(vgg.cfgs["D"]), torch.nn.Flatten(), torch.nn.Linear(512 * 2 * 2, 6))
     with torch.no_grad():
