@@ -18,6 +18,7 @@ MOST_HEADS = 64
 HALVES, NEIGHBOURS = "of two halves", "of neighbours"
 """Which two numbers of a head are turned together: Llama of transformers has halves, the paper and GPT-J neighbours."""
 BASES = (10_000, 500_000, 1_000_000)
+LEAST = 1e-300
 MASK = "mask "
 """The name of an input that may be a mask begins with it."""
 
@@ -48,7 +49,8 @@ def _mixed(place: Place, three: tuple[Array, Array, Array], settings: Settings) 
     scores = _masked(place, np.einsum("bqhd,bkhd->bhqk", q, k) / divisor, settings)
     scores = scores - scores.max(-1, keepdims=True)
     weights = np.exp(scores)
-    weights /= weights.sum(-1 if settings["softmax over"] == "keys" else -2, keepdims=True)
+    total = weights.sum(-1 if settings["softmax over"] == "keys" else -2, keepdims=True)
+    weights /= np.maximum(total, LEAST)  # a key that no query may see has weights of 0 over all queries
     context: Array = np.einsum("bhqk,bkhd->bqhd", weights, v)
     return context.reshape(query.shape)
 

@@ -261,9 +261,16 @@ def _followed(observer: Observer | None) -> Iterator[None]:
 
 def _begin_in_float64(module: Any) -> None:
     """Let a recurrent layer begin with zeros in the dtype of its parameters; they have that of its cell's own setting."""
-    cell = getattr(module, "cell", None)
+    cell = _cell(module)
     if jax.config.jax_enable_x64 and getattr(cell, "param_dtype", None) == jnp.float32:
         object.__setattr__(cell, "param_dtype", jnp.float64)
+
+
+def _cell(module: Any) -> Any:
+    """Return the cell that a recurrent layer of Flax scans; None for any other module."""
+    from flax import linen
+
+    return module.cell if isinstance(module, linen.RNN) and module.cell.scope is not None else None
 
 
 def _is_traced(*values: Any) -> bool:
@@ -274,8 +281,7 @@ def _is_traced(*values: Any) -> bool:
 def _own(module: Any, path: str) -> dict[str, str]:
     """Return the module's own leaves in all collections, such as params/encoder/norm/scale, and those of a cell that it scans."""
     found = {}
-    cell = getattr(module, "cell", None)
-    if cell is not None and getattr(cell, "scope", None) is not None:
+    if (cell := _cell(module)) is not None:
         for leaf, _ in jax.tree_util.tree_flatten_with_path(dict(cell.variables.get("params", {})))[0]:
             found[f"cell/{_name(leaf)}"] = f"params/{'/'.join(cell.path)}/{_name(leaf)}"
     for collection, tree in module.variables.items():
@@ -309,7 +315,7 @@ def described(module: Any) -> tuple[str, dict[str, Any]]:
         return "embedding", {}
     if isinstance(module, linen.MultiHeadDotProductAttention):
         return "attention", {}
-    if isinstance(getattr(module, "cell", None), (linen.LSTMCell, linen.OptimizedLSTMCell)):
+    if isinstance(_cell(module), (linen.LSTMCell, linen.OptimizedLSTMCell)):
         return "lstm", {}
     return "", {}
 
