@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from steelyard.ports.passes import Call
 
 PROJECTIONS = ("query", "key", "value")
+OF_ONE_LAYER = {"weight_ih_l0": "input kernel", "weight_hh_l0": "hidden kernel", "bias_ih_l0": "first bias"}
+OF_ONE_LAYER |= {"bias_hh_l0": "second bias"}
+"""Names of PyTorch."""
 GATES = "ifgo"
 """The letters of Flax for the gates, in PyTorch's order."""
 
@@ -59,11 +62,9 @@ def attention(tensors: Mapping[str, Array]) -> dict[str, Array]:
 
 def lstm(tensors: Mapping[str, Array]) -> dict[str, Array]:
     """Return the kernels of an LSTM of one layer as (four gates, inputs), and its biases; empty if these are not its tensors."""
-    torch = {"weight_ih_l0": "input kernel", "weight_hh_l0": "hidden kernel", "bias_ih_l0": "first bias"}
-    torch |= {"bias_hh_l0": "second bias"}
     if "weight_ih_l0" in tensors:
         is_one = not any(name.endswith(("_l1", "_reverse")) for name in tensors)
-        return {torch[name]: array for name, array in tensors.items() if name in torch} if is_one else {}
+        return {role: tensors[name] for name, role in OF_ONE_LAYER.items() if name in tensors} if is_one else {}
     last = {name.rpartition("/")[2]: array for name, array in tensors.items()}
     if "recurrent_kernel" in last:
         found = {"input kernel": last["kernel"].T, "hidden kernel": last["recurrent_kernel"].T}
