@@ -15,6 +15,7 @@ ALL = (
     "environments",
     "storage",
     "pages",
+    "ports",
     "decisions",
     "turns",
     "waits",

@@ -9,10 +9,11 @@ import json
 import math
 import types
 from dataclasses import MISSING, fields, is_dataclass
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Annotated, Any, Union, get_args, get_origin, get_type_hints, is_typeddict
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
 # Whole numbers with the smallest value that they may have.
@@ -88,90 +89,153 @@ def build(kind: Any, raw: Any, where: str = "") -> Any:
     Unknown keys are ignored, so that newer records can be read. ValueError names a field that is missing or has the
     wrong type.
     """
-    name = where or kind.__name__
-    if not isinstance(raw, dict):
-        raise _wrong(name, "an object", raw)
-    hints = _hints(kind)
-    for field in fields(kind):
-        if field.name not in raw and field.default is MISSING and field.default_factory is MISSING:
-            message = f"{name} lacks the field '{field.name}'"
-            raise ValueError(message)
-    known = {field.name: hints[field.name] for field in fields(kind) if field.name in raw}
-    return kind(**{key: convert(hint, raw[key], f"{name}.{key}") for key, hint in known.items()})
-
-
-@cache
-def _hints(kind: Any) -> dict[str, Any]:
-    return get_type_hints(kind, include_extras=True)
+    return convert(kind, raw, where or kind.__name__)
 
 
 def convert(hint: Any, value: Any, where: str) -> Any:
     """Return parsed JSON as the type of an annotation; ValueError names what does not fit. `where` is its name."""
+    try:
+        return _converter(hint)(value)
+    except _Unfit as error:
+        raise ValueError(error.sentence(where)) from None
+
+
+class _Unfit(Exception):
+    """A value that does not fit. `steps`: the names that lead to it, the innermost first; `what` follows its name."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(what)
+        self.what, self.steps = what, list[str]()
+
+    def inside(self, step: str) -> _Unfit:
+        """Note one more name on the way to the value."""
+        self.steps.append(step)
+        return self
+
+    def sentence(self, where: str) -> str:
+        return f"{where}{''.join(reversed(self.steps))} {self.what}"
+
+
+def _wrong(expected: str, value: Any) -> _Unfit:
+    return _Unfit(f"must be {expected}, but it is {str(value)[:80]!r}")
+
+
+# Records have thousands of values of a few types, so what an annotation means is found out once.
+@cache
+def _converter(hint: Any) -> Callable[[Any], Any]:
+    """Return the function that checks and converts a value of an annotation. Raises _Unfit."""
     origin, parts = get_origin(hint), get_args(hint)
     if hint is Any:
-        return value
+        return lambda value: value
     if origin in (Union, types.UnionType):
-        return None if value is None else convert(next(each for each in parts if each is not type(None)), value, where)
+        one = _converter(next(each for each in parts if each is not type(None)))
+        return lambda value: None if value is None else one(value)
     if is_dataclass(hint):
-        return build(hint, value, where)
+        return partial(_built, hint)
     if is_typeddict(hint):
-        return _typed(hint, value, where)
+        return partial(_typed, hint)
     if origin is tuple:
-        return _items(parts, value, where)
+        return partial(_items, parts)
     if origin is list:
-        return list(_items((parts[0], ...), value, where))
+        return lambda value: list(_items((parts[0], ...), value))
     if origin is dict:
-        return _table(parts[1], value, where)
+        return partial(_table, parts[1])
     if origin is Annotated:
-        return _bounded(parts[0], parts[1], value, where)
-    return _plain(hint, value, where)
+        return partial(_bounded, parts[0], parts[1])
+    return partial(_plain, hint)
 
 
-def _typed(kind: Any, value: Any, where: str) -> dict[str, Any]:
-    """Check the keys that a typed dictionary declares; others are kept as they are."""
-    found = _table(Any, value, where)
-    for key in sorted(kind.__required_keys__ - found.keys()):
-        message = f"{where} lacks the field '{key}'"
-        raise ValueError(message)
-    hints = {key: hint for key, hint in _hints(kind).items() if key in found}
-    return found | {key: convert(hint, found[key], f"{where}.{key}") for key, hint in hints.items()}
+@cache
+def _fields(kind: Any) -> tuple[list[str], dict[str, Callable[[Any], Any]]]:
+    """Return the names of a dataclass that a record must have, and the converters of all its fields."""
+    hints = get_type_hints(kind, include_extras=True)
+    needed = [each.name for each in fields(kind) if each.default is MISSING and each.default_factory is MISSING]
+    return needed, {each.name: _converter(hints[each.name]) for each in fields(kind)}
 
 
-def _bounded(kind: Any, least: int, value: Any, where: str) -> Any:
-    found = _plain(kind, value, where)
-    if found < least:
-        raise _wrong(where, f"at least {least}", value)
+def _built(kind: Any, raw: Any) -> Any:
+    if not isinstance(raw, dict):
+        raise _wrong("an object", raw)
+    needed, converters = _fields(kind)
+    for name in needed:
+        if name not in raw:
+            message = f"lacks the field '{name}'"
+            raise _Unfit(message)
+    return kind(**_converted(converters, raw))
+
+
+def _converted(converters: Mapping[str, Callable[[Any], Any]], raw: dict[str, Any]) -> dict[str, Any]:
+    """Return the known keys of an object with converted values."""
+    found = {}
+    for key, converter in converters.items():
+        if key in raw:
+            try:
+                found[key] = converter(raw[key])
+            except _Unfit as error:
+                raise error.inside(f".{key}") from None
     return found
 
 
-def _items(parts: tuple[Any, ...], value: Any, where: str) -> tuple[Any, ...]:
+@cache
+def _keys(kind: Any) -> tuple[list[str], dict[str, Callable[[Any], Any]]]:
+    """Return the keys that a typed dictionary must have, sorted, and the converters of all its keys."""
+    hints = get_type_hints(kind, include_extras=True)
+    return sorted(kind.__required_keys__), {key: _converter(hint) for key, hint in hints.items()}
+
+
+def _typed(kind: Any, value: Any) -> dict[str, Any]:
+    """Check the keys that a typed dictionary declares; others are kept as they are."""
+    if not isinstance(value, dict):
+        raise _wrong("an object", value)
+    required, converters = _keys(kind)
+    for key in required:
+        if key not in value:
+            message = f"lacks the field '{key}'"
+            raise _Unfit(message)
+    return {**value, **_converted(converters, value)}
+
+
+def _bounded(kind: Any, least: int, value: Any) -> Any:
+    found = _plain(kind, value)
+    if found < least:
+        raise _wrong(f"at least {least}", value)
+    return found
+
+
+def _items(parts: tuple[Any, ...], value: Any) -> tuple[Any, ...]:
     if not isinstance(value, (list, tuple)):
-        raise _wrong(where, "a list", value)
+        raise _wrong("a list", value)
     kinds = [parts[0]] * len(value) if parts[-1] is Ellipsis else list(parts)
     if len(kinds) != len(value):
-        raise _wrong(where, f"a list of {len(kinds)}", value)
-    return tuple(convert(kind, each, f"{where}[{place}]") for place, (kind, each) in enumerate(zip(kinds, value)))  # noqa: B905
+        raise _wrong(f"a list of {len(kinds)}", value)
+    found = []
+    for place, (kind, each) in enumerate(zip(kinds, value)):  # noqa: B905 - interpreters of frameworks may be older
+        try:
+            found.append(_converter(kind)(each))
+        except _Unfit as error:
+            raise error.inside(f"[{place}]") from None
+    return tuple(found)
 
 
-def _table(kind: Any, value: Any, where: str) -> dict[str, Any]:
+def _table(kind: Any, value: Any) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise _wrong(where, "an object", value)
-    return {key: convert(kind, each, f"{where}.{key}") for key, each in value.items()}
+        raise _wrong("an object", value)
+    converter, found = _converter(kind), {}
+    for key, each in value.items():
+        try:
+            found[key] = converter(each)
+        except _Unfit as error:
+            raise error.inside(f".{key}") from None
+    return found
 
 
-def _plain(kind: Any, value: Any, where: str) -> Any:
+def _plain(kind: Any, value: Any) -> Any:
     if isinstance(value, int) and abs(value) > LARGEST:
-        raise _wrong(where, f"at most {LARGEST}", value)
+        raise _wrong(f"at most {LARGEST}", value)
     if isinstance(value, float) and not math.isfinite(value):
-        raise _wrong(where, "a finite number", value)
+        raise _wrong("a finite number", value)
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-        raise _wrong(
-            where, {str: "a string", int: "a whole number", float: "a number", bool: "true or false"}[kind], value
-        )
+        raise _wrong({str: "a string", int: "a whole number", float: "a number", bool: "true or false"}[kind], value)
     return value
-
-
-def _wrong(where: str, expected: str, value: Any) -> ValueError:
-    return ValueError(f"{where} must be {expected}, but it is {str(value)[:80]!r}")

@@ -14,6 +14,7 @@ import subjects
 import synthetic
 from planned import REFERENCES, changed, fill, filled, undecided, write_error
 
+from steelyard.certificates import evidence as module_of_evidence
 from steelyard.certificates import record, references
 from steelyard.certificates.causes import CAUSES
 from steelyard.certificates.conclusion import conclude, next_tasks
@@ -73,6 +74,19 @@ def test_no_changes_are_recorded_whose_learning_rates_are_not_those_of_training(
     assert len(Evidence(real, evidence.references, evidence.known).updates()[0]) > 0
     short = replace(real, candidate=replace(plan.candidate, scope=Scope(2)))
     assert Evidence(short, evidence.references, evidence.known).updates() == ({}, {})
+
+
+def test_a_conclusion_reads_the_tensors_of_a_candidate_a_few_times_however_many_there_are(
+    plan: CertificationPlan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every reading checks the whole index, so one for each tensor would take time with the square of their number."""
+    filled(plan, {})
+    evidence = Evidence(plan, references.load(plan))
+    reads: list[Any] = []
+    monkeypatch.setattr(module_of_evidence, "read", lambda task, *more: reads.append(task) or read(task, *more))
+    assert len(evidence.updates()[0]) > 3
+    assert len(evidence.losses()[0]) > 3
+    assert reads.count(plan.candidate_task) <= 3
 
 
 def test_cached_references_are_reused(plan: CertificationPlan) -> None:

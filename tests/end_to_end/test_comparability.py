@@ -12,6 +12,7 @@ from finished_runs import LINE, WORKLOADS, Finished, finished
 from steelyard.catalog import workloads
 from steelyard.plan import resolve
 from steelyard.results import record
+from steelyard_worker import records
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -121,15 +122,9 @@ def test_every_job_contains_its_case_as_planned(measured: Finished) -> None:
     cases = record.read(measured.folder).plan.by_id
     jobs = [json.loads(path.read_text()) for path in measured.folder.glob("trials/*/job.json")]
     assert len(jobs) == 9
-    stored = {json.dumps(json.loads(json.dumps(_plain(variant.case))), sort_keys=True) for variant in cases.values()}
+    stored = {json.dumps(json.loads(records.to_line(variant.case)), sort_keys=True) for variant in cases.values()}
     assert {json.dumps(job["case"], sort_keys=True) for job in jobs} == stored
     assert all(job["case"]["inputs"] for job in jobs)
-
-
-def _plain(case: object) -> dict[str, object]:
-    from dataclasses import asdict
-
-    return asdict(case)  # type: ignore[call-overload, no-any-return]
 
 
 def test_a_run_is_planned_once_and_each_specification_is_read_once(

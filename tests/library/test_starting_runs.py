@@ -57,6 +57,11 @@ def test_keywords_are_the_options_of_the_command_line():
     )
 
 
+def test_two_options_for_one_field_are_two_keywords():
+    assert options(knobs=["layout=channels_first"]) == Options(knobs=("layout=channels_first",))
+    assert options(accumulate="1,4") == Options(knobs=("accumulate=1,4",))
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [

@@ -177,6 +177,18 @@ def test_two_rules_are_named():
     assert (found.left_words, found.right_words) == ("SGD, learning rate 0.01", "Adam, learning rate 0.001")
 
 
+def test_the_cause_of_another_tensor_is_tried_first_and_taken_only_if_it_fits():
+    decayed = ADAM | {"decay": APART, "amount": 0.01}
+    known = explained(course(ADAM, [0.01] * STEPS), course(decayed, [0.01] * STEPS))
+    assert known is not None
+    start = DRAW.normal(size=40)
+    one, two, third = (course(each, [0.01] * STEPS, start) for each in (ADAM, decayed, ADAM | {"beta2": 0.99}))
+    assert updates.explain(Updates(start, GRADIENTS, one, two, NORMS, {}, {}), 1e-6, [known]) is known
+    other = updates.explain(Updates(start, GRADIENTS, one, third, NORMS, {}, {}), 1e-6, [known])
+    assert other is not None
+    assert other.differing == ("beta2",)
+
+
 def test_updates_that_no_rule_makes_have_no_cause():
     one = course(ADAM, [0.01] * STEPS)
     assert explained(one, [each + DRAW.normal(size=40) * 1e-4 for each in one]) is None

@@ -138,10 +138,11 @@ WRONG_LOSS = "def loss(outputs, batch):\n    return {}\n"
     [
         ({"loss": WRONG_LOSS.format("outputs")}, "loss", "loss() returned a tensor of shape (6, 3).", 2),
         ({"loss": WRONG_LOSS.format("batch['z']")}, "loss", "loss() of second.py failed in line", 2),
+        ({"loss": WRONG_LOSS.format("np.asarray(np.nan)")}, "loss", "second nan: no numbers to compare", 2),
         ({"optimizer": "def optimizer(model):\n    1 / 0\n"}, "first update of the weights", "of second.py failed", 2),
         ({"optimizer": ""}, "first update of the weights", "second has no optimizer()", 0),
     ],
-    ids=["shape", "no such name", "optimizer fails", "no optimizer"],
+    ids=["shape", "no such name", "no number", "optimizer fails", "no optimizer"],
 )
 def test_a_function_that_fails_costs_its_stage_and_no_other(trained, side, name, said, code):
     trained.side("second", **side)
@@ -149,6 +150,14 @@ def test_a_function_that_fails_costs_its_stage_and_no_other(trained, side, name,
     assert answer.code == code
     assert said in stage(answer, name)["unseen"]
     assert sum(not each["unseen"] for each in answer.json["record"]["training"]) >= 2
+
+
+def test_losses_without_a_number_are_not_called_equal(trained):
+    for name in ("first", "second"):
+        trained.side(name, loss=WRONG_LOSS.format("np.asarray(np.nan)"))
+    answer = trained.check()
+    assert (answer.code, answer.json["verdict"]) == (2, "unclear")
+    assert stage(answer, "gradients")["unseen"] == "the loss is not a number"
 
 
 def test_a_target_with_the_name_of_an_input_is_refused(trained):

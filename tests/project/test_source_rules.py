@@ -157,7 +157,11 @@ def test_the_orchestrator_uses_only_the_shared_modules_of_the_worker() -> None:
 
 
 # What a user's own model may be an object of: file of `port/objects` -> libraries.
-OBJECTS = {"torch_module.py": {"torch"}, "keras_model.py": {"keras"}, "jax_models.py": {"jax", "flax"}}
+OBJECTS = {
+    "torch_module.py": {"torch"},
+    "keras_model.py": {"keras", "tensorflow"},
+    "jax_models.py": {"jax", "flax"},
+}
 TEMPLATES = {"pytorch.py": {"torch"}, "tensorflow.py": {"keras"}, "jax.py": {"jax"}}
 
 

@@ -249,7 +249,8 @@ def stage_words(stage: Stage) -> tuple[str, str, str]:
     """Return a stage of training, how much of it was compared, and what came out, as cells of a table."""
     if stage.unseen:
         return stage.name, "", f"not looked at: {stage.unseen.rstrip('.')}"
-    state = f"{len(stage.differences)} differ" if stage.differences else "the same"
+    count = len(stage.differences)
+    state = f"{count} {'differs' if count == 1 else 'differ'}" if count else "the same"
     return stage.name, str(stage.compared), ", ".join(filter(None, (state, stage.facts)))
 
 

@@ -22,6 +22,8 @@ FIELDS = {
     "loader_workers": "loader workers",
 }
 """How a field of a case is called in sentences."""
+NOT_SET = "not set"
+"""What `differences` returns for a field that a case leaves out, because it has the default that it had before there was one."""
 
 
 class Unlike(NamedTuple):
@@ -60,7 +62,7 @@ def field(name: str) -> str:
 def shown(name: str, value: Any) -> str:
     """Return the value of a field of a case as text; a digest of given weights says what it is of."""
     if name == "weights":
-        return f"file {value}" if value else "drawn"
+        return "drawn" if value in ("", NOT_SET) else f"file {value}"
     return _plain(value)
 
 

@@ -82,7 +82,7 @@ class Evidence:
 
     @property
     def candidate(self) -> Tensors:
-        """The candidate's tensors, in its own precision."""
+        """The candidate's tensors, in its own precision. Each time their index is read anew, which takes long for many."""
         return read(self.plan.candidate_task)
 
     @property
@@ -231,7 +231,8 @@ class Evidence:
         rule, scope = self.plan.candidate_task.job.case.optimizer, self.plan.candidate.scope
         steps = [finding for finding in self.by_rounding.findings if re.fullmatch(r"loss\d+", finding.key)]
         steps = steps[: comparable_losses(rule, scope.steps)]
-        losses = tuple(float(self.candidate[step.key]) for step in steps)
+        own = self.candidate
+        losses = tuple(float(own[step.key]) for step in steps)
         return losses, tuple(map(self._limit, steps))
 
     def outputs(self) -> tuple[dict[str, float], dict[str, float]]:
@@ -252,13 +253,13 @@ class Evidence:
         rule, sample = job.case.optimizer, job.certify.sample
         if rule.schedule.changes and after >= comparable_losses(rule, scope.steps):
             return {}, {}
-        findings = {each.key: each for each in self.by_rounding.findings}
+        findings, own = {each.key: each for each in self.by_rounding.findings}, self.candidate
         changes, limits = dict[str, list[float]](), dict[str, float]()
         for each in self.network.parameters:
             key = f"after{after}/{each.name}"
             whole = not sample or each.count <= sample
             if key in findings and whole and (each.trainable or each.kind in STATISTICS):
-                found = some_elements(change(self.candidate, key))
+                found = some_elements(change(own, key))
                 if found.any():
                     changes[each.name] = written(found)
                     limits[each.name] = findings[key].allowed + findings[key].unavoidable

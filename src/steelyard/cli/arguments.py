@@ -670,7 +670,7 @@ def read(command: str, options: Mapping[str, Any]) -> tuple[list[str], argparse.
     """
     from steelyard.errors import UserError, nearest
 
-    known = {_field(argument): argument for group in GROUPS[command].values() for argument in group}
+    known = _by_field(command)
     argv = [command]
     for name, value in options.items():
         if name not in known:
@@ -679,9 +679,15 @@ def read(command: str, options: Mapping[str, Any]) -> tuple[list[str], argparse.
     return argv, parser(argv, _Asked).parse_args(argv)
 
 
-def _field(argument: Argument) -> str:
-    names, more = argument
-    return str(more.get("dest", names[-1].split()[-1].removeprefix("--").replace("-", "_")))
+def _by_field(command: str) -> dict[str, Argument]:
+    """Return the arguments of a command by the field that they set; a further one for the same field by its own name."""
+    known: dict[str, Argument] = {}
+    for argument in (argument for group in GROUPS[command].values() for argument in group):
+        names, more = argument
+        own = names[-1].removeprefix("--").replace("-", "_")
+        field = str(more.get("dest", own))
+        known[own if field in known else field] = argument
+    return known
 
 
 def _words(argument: Argument, value: Any) -> list[str]:

@@ -84,7 +84,7 @@ class _Training:
         self._sides = trained.of.left, trained.of.right
         self._batch = {**trained.of.arrays, **trained.targets}
         self.known_gradients: Mapping[str, Array] | None = None
-        self._losses_agree = True
+        self._losses_agree = self._has_loss = True
 
     def obstacle(self, stage: str) -> str:
         """Return why a stage cannot be compared; empty if it can."""
@@ -100,6 +100,8 @@ class _Training:
         ]
         if unable:
             return f"objects of the kind of {' and '.join(unable)} are not followed there"
+        if stage == GRADIENTS and not self._has_loss:
+            return "the loss is not a number"
         if stage in (GRADIENTS, STATISTICS, TRAINING) and not self._all.agrees:
             return "the models differ in evaluation mode already"
         if stage == STATISTICS and not [each for each in self._all.left if not each.trained]:
@@ -114,6 +116,11 @@ class _Training:
         one = self._loss_of(self._of.left, [])
         other = self._loss_of(self._of.right, given)
         apart = distance(np.array([one]), np.array([other]))
+        if not np.isfinite([one, other]).all():
+            self._has_loss = False
+            raise UserError(
+                f"{self._of.left.name} computes {one}, {self._of.right.name} {other}: no numbers to compare."
+            )
         facts = f"{self._of.left.name} computes {one:.6g}, {self._of.right.name} {other:.6g}"
         if apart <= self._of.tolerance:
             return Stage(LOSS, "", 1, (), facts)

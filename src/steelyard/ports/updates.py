@@ -16,6 +16,7 @@ from steelyard.results.port_record import Difference, Stage
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from steelyard.ports.causes import Cause
     from steelyard.ports.given_inputs import Array
     from steelyard.ports.mapping import Pair
     from steelyard.ports.side_process import SideProcess
@@ -88,6 +89,7 @@ class _Updates:
         self._left = {each.name: each for each in left}
         self._shapes = {each.name: each.shape for each in right}
         self._pairs = list(self._chosen())
+        self._causes: dict[str, Cause | None] = {}
         self._folder, self._first = of.left.new_folder(), gradients
         self._steps = self._drawn()
         self._norms = [
@@ -187,6 +189,9 @@ class _Updates:
         one, other = self._of.left.name, self._of.right.name
         if course.is_sum:
             return f"two biases that are added each take a step in {one}; in {other} one tensor does"
-        seen = causes.Updates(course.start, course.gradients, course.left, course.right, self._norms, left, right)
-        found = causes.explain(seen, allowed)
+        if course.left_name not in self._causes:
+            seen = causes.Updates(course.start, course.gradients, course.left, course.right, self._norms, left, right)
+            known = [cause for cause in self._causes.values() if cause is not None]
+            self._causes[course.left_name] = causes.explain(seen, allowed, known)
+        found = self._causes[course.left_name]
         return f"{found.family}: {one} has {found.left_words}, {other} has {found.right_words}" if found else ""

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from steelyard.ports.given_inputs import Array
 
-MOST_VALUES = 4096
+MOST_VALUES = 1024
 """So many values of a tensor are looked at."""
 DIGITS, FEW_DIGITS, EXACT = 4, 3, 1e-5
 """Significant digits of constants that are fitted, and fewer of them where updates are not known to `EXACT`."""
@@ -65,12 +65,17 @@ class Updates:
         )
 
 
-def explain(updates: Updates, rounding: float) -> Cause | None:
+def explain(updates: Updates, rounding: float, known: Sequence[Cause] = ()) -> Cause | None:
     """Return the rules of both sides that have the fewest differing constants; None unless both sides are reproduced.
 
-    `rounding`: the relative distance of a step below which a rule reproduces it.
+    `rounding`: the relative distance of a step below which a rule reproduces it. `known`: causes of other tensors, which are
+    tried first, because an optimizer has one rule for many.
     """
     few = updates.few()
+    for cause in known:
+        sides = (cause.left, few.left), (cause.right, few.right)
+        if all(_fitted(few, settings, weights, rounding) == [settings] for settings, weights in sides):
+            return cause
     lefts, rights = list[Settings](), list[Settings]()
     for settings in _rules(few):
         lefts += _fitted(few, settings, few.left, rounding)
