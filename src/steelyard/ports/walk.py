@@ -89,16 +89,14 @@ class _Walker:
         self._of, self._first, self._pairs, self._found = of, first, pairs, found
         self._inputs: dict[str, list[str]] = {}
         self._outputs: dict[str, list[str]] = {}
-        self._axes: dict[
-            int, Transform
-        ] = {}  # number of axes -> how tensors of the right side become those of the left
-        self._apart: list[Array] = []  # how far apart the values were that were replaced
-        self._resized: Difference | None = (
-            None  # modules that return other sizes, until what follows shows whether it matters
-        )
-        self._carried = (
-            0.0  # the largest distance so far that is no difference: rounding, or a constant that was rounded
-        )
+        # Number of axes -> how tensors of the right side become those of the left.
+        self._axes: dict[int, Transform] = {}
+        # How far apart the values were that were replaced.
+        self._apart: list[Array] = []
+        # Modules that return other sizes, until what follows shows whether it matters.
+        self._resized: Difference | None = None
+        # The largest distance so far that is no difference: rounding, or a constant that was rounded.
+        self._carried = 0.0
 
     def go(self, second: Pass) -> None:
         """Find all differences from the first pass of the right model on."""
@@ -272,7 +270,8 @@ def _fits(transform: Transform, left: Array, right: Array) -> bool:
     """Return whether a transform is an order of axes alone, and makes one shape the other."""
     if transform.first or transform.last or transform.blocks or len(transform.axes) not in (0, right.ndim):
         return False
-    return tuple(right.shape[axis] for axis in transform.axes or range(right.ndim)) == left.shape
+    axes = transform.axes or range(right.ndim)
+    return bool(tuple(right.shape[axis] for axis in axes) == left.shape)
 
 
 def _is_equal(one: Array, other: Array) -> bool:

@@ -75,15 +75,13 @@ def _values(place: Place) -> Mapping[str, Sequence[Any]]:
 
 
 def _words(name: str, value: Any) -> str:
-    return {
-        "order": f"gates in the order {', '.join(value)}" if name == "order" else "",
-        "biases": value,
-        "cell by": f"cell by {value}",
-        "gates by": f"gates by {value}",
-        "direction": f"steps {value}",
-        "added": "1 added to the forget gate" if value == 1 else "nothing added to the forget gate",
-        "time": f"time along the {value} axis",
-    }[name]
+    if name == "order":
+        return f"gates in the order {', '.join(value)}"
+    if name == "added":
+        return "1 added to the forget gate" if value else "nothing added to the forget gate"
+    return {"biases": "{}", "direction": "steps {}", "time": "time along the {} axis"}.get(name, f"{name} {{}}").format(
+        value
+    )
 
 
 FAMILIES = {"lstm": (Family("LSTM", _lstm, _values, _words),)}

@@ -190,7 +190,10 @@ def _everywhere(place: Place, settings: Settings) -> Array | None:
     """Return one number for each channel, from all its places."""
     x = _moved(FUNCTIONS[settings["activation"]](place.inputs["input"]), settings["channels"])
     places = tuple(range(1, x.ndim - 1))
-    found: Array = {"mean": x.mean, "maximum": x.max, "sum": x.sum}[settings["kind"]](places)
+    combine = {"mean": np.add, "maximum": np.maximum, "sum": np.add}[settings["kind"]]
+    found: Array = combine.reduce(x, axis=places)
+    if settings["kind"] == "mean":
+        found = found / math.prod(x.shape[axis] for axis in places)
     return found.reshape(place.left.shape) if found.size == place.left.size else found  # axes of one place may be kept
 
 
