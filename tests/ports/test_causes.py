@@ -213,3 +213,15 @@ def test_an_epsilon_of_the_users_own_is_tried_because_the_module_declares_it():
     found = causes.explain(family, Place(inputs, tensors, one, other, {"epsilon": 3.7e-4}), ROUNDING)
     assert found is not None
     assert (found.left_words, found.right_words) == ("epsilon 0.00037", "epsilon 1e-05")
+
+
+@pytest.mark.parametrize(("low", "name"), [(np.float16, "float16")])
+def test_a_layer_that_returns_half_precision_is_recognised(low, name):
+    """Both the factors and the result are rounded, as in a layer that is converted."""
+    exact = X @ SQUARE["weight"].T + SQUARE["bias"]
+    factors = [array.astype(low).astype(np.float64) for array in (X, SQUARE["weight"], SQUARE["bias"])]
+    rounded = (factors[0] @ factors[1].T + factors[2]).astype(low).astype(np.float64)
+    place = Place({"input": X}, SQUARE, exact, rounded)
+    found = causes.explain(products.FAMILIES["dense"][0], place, ROUNDING)
+    assert found is not None
+    assert found.right_words == f"factors and results in {name}"

@@ -7,7 +7,7 @@ import pytest
 
 from steelyard.ports import causes
 from steelyard.ports.causes import Place, losses, running_statistics, updates
-from steelyard.ports.causes.updates import APART, CANONICAL, COUPLED, HAT, NONE, UNCORRECTED, Updates
+from steelyard.ports.causes.updates import APART, CANONICAL, COUPLED, HAT, INSIDE, NONE, UNCORRECTED, Updates
 
 DRAW = np.random.default_rng(5)
 ROUNDING = 1e-7
@@ -115,6 +115,8 @@ def course(settings, rates, start=START):
                 step = mean / (root + settings["epsilon"])
             elif settings["form"] == HAT:
                 step = mean / (root + settings["epsilon"] / np.sqrt(1 - settings["beta2"] ** t))
+            elif settings["form"] == INSIDE:
+                step = mean / np.sqrt(root**2 + settings["epsilon"])
             else:
                 step = first / (np.sqrt(second) + settings["epsilon"])
         w = w - rate * step - (rate * settings["amount"] * w if settings["decay"] == APART else 0)
@@ -138,6 +140,7 @@ def explained(one, other, declared=({}, {})):
         (ADAM, {"epsilon": 1e-3}),
         (ADAM, {"form": HAT}),
         (ADAM, {"form": UNCORRECTED}),
+        (ADAM, {"form": INSIDE}),
         (ADAM, {"beta2": 0.99}),
         (ADAM, {"decay": COUPLED, "amount": 0.01}),
         (ADAM, {"decay": APART, "amount": 0.01}),
@@ -160,6 +163,19 @@ def test_a_schedule_that_is_one_step_late_shows_in_the_rates():
     assert found.differing == ("learning rate",)
     assert found.left_words == "learning rates 0.002, 0.004, 0.006, 0.008, 0.01"
     assert found.right_words == "learning rates 0.0005, 0.002, 0.004, 0.006, 0.008"
+
+
+def test_a_schedule_that_begins_at_zero_shows_in_the_rates():
+    """A warm-up that counts from 0 does nothing in its first step."""
+    decayed = ADAM | {"decay": APART, "amount": 0.01}
+    warm = [0.002, 0.004, 0.006, 0.008, 0.01]
+    found = explained(course(decayed, warm), course(decayed, [0.0, *warm[:-1]]))
+    assert found is not None
+    assert found.right_words == "learning rates 0, 0.002, 0.004, 0.006, 0.008"
+
+
+def test_weights_that_never_change_have_no_cause():
+    assert explained(course(ADAM, [0.01] * STEPS), [START] * STEPS) is None
 
 
 def test_a_constant_that_an_optimizer_declares_is_tried():
