@@ -302,3 +302,43 @@ def test_gradients_and_updates_of_plain_jax_are_compared(tmp_path, optimizer, ca
     assert {*unseen} == {"running statistics", "training mode"}
     assert causes["five updates of the weights"] == cause
     assert (causes["loss"], causes["gradients"]) == ([], [])
+
+
+ATTENTION_TOML = """
+contract = 1
+[sides.first]
+framework = "jax"
+[sides.second]
+framework = "jax"
+[inputs.x]
+shape = [2, 4, 6]
+"""
+ATTENTION_SIDE = """
+import jax
+from flax import linen as nn
+
+
+class Net(nn.Module):
+    @nn.compact
+    def __call__(self, x, train=False):
+        x = x + nn.MultiHeadDotProductAttention(2, dropout_rate=0.5)(x, deterministic=not train)
+        return nn.Dense(3)(x)
+
+
+def model():
+    net = Net()
+    return net, net.init(jax.random.key(0), jax.numpy.zeros((2, 4, 6)))
+"""
+
+
+def test_dropout_inside_of_attention_is_switched_off_in_training(tmp_path):
+    """Attention of Flax draws what to drop by itself: no module shows it."""
+    (tmp_path / "port").mkdir()
+    (tmp_path / "port" / "port.toml").write_text(ATTENTION_TOML, encoding="utf-8")
+    for name in ("first", "second"):
+        (tmp_path / "port" / f"{name}.py").write_text(ATTENTION_SIDE, encoding="utf-8")
+    _, out, _ = steelyard(tmp_path, "check", "port", "--json")
+    found = json.loads(out)
+    stage = next(each for each in found["record"]["training"] if each["name"] == "training mode")
+    assert (found["verdict"], stage["unseen"], stage["differences"]) == ("equal", "", [])
+    assert stage["compared"] > 1

@@ -209,7 +209,7 @@ class PretrainedModel(OfVariables):
 
     def forward(self, arguments: Any, observer: Observer | None, training: bool) -> Any:
         """Call the model with its parameters."""
-        with _followed(observer):
+        with _followed(observer), _no_dropout_of(self._model.config):
             return called(
                 lambda *a, **k: self._model(*a, **k, params=self._parameters["params"], train=training),
                 arguments,
@@ -241,6 +241,8 @@ def _followed(observer: Observer | None) -> Iterator[None]:
         _begin_in_float64(context.module)
         if isinstance(context.module, linen.Dropout):
             return arguments[0]
+        if isinstance(context.module, linen.MultiHeadDotProductAttention):
+            object.__setattr__(context.module, "dropout_rate", 0.0)
         if observer is None or not context.module.path or _is_traced(arguments, named):
             return following(*arguments, **named)
         module = context.module
@@ -257,6 +259,19 @@ def _followed(observer: Observer | None) -> Iterator[None]:
 
     with linen.intercept_methods(intercept):
         yield
+
+
+@contextlib.contextmanager
+def _no_dropout_of(config: Any) -> Iterator[None]:
+    """Let a model of transformers drop nothing: its attention draws what to drop by itself, without a module for it."""
+    rates = {name: value for name, value in vars(config).items() if "drop" in name and isinstance(value, float)}
+    try:
+        for name in rates:
+            setattr(config, name, 0.0)
+        yield
+    finally:
+        for name, value in rates.items():
+            setattr(config, name, value)
 
 
 def _begin_in_float64(module: Any) -> None:
