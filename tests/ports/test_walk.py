@@ -81,3 +81,14 @@ def test_modules_that_return_other_sizes_are_named_if_what_follows_differs(findi
     found = findings((modules.format(1, 3, 2), lines), (modules.format(2, 3, 1), lines), shape="[2, 3, 8]")
     assert found == [("a", "convolution: first has stride (1,), second has stride (2,)")]
     assert not findings((modules.format(1, 1, 2), lines), (modules.format(2, 1, 1), lines), shape="[2, 3, 8]")
+
+
+def test_positions_may_be_the_same_for_all_samples_or_repeated_for_each(findings):
+    """A model that makes its positions itself has one row of them; one that gets them has one for each sample."""
+    modules = "[embedding('p', 9, 6, 0), square('a', 1)]"
+    one = "return call('a', x + call('p', np.arange(5)[None]))"
+    other = "return call('a', x + call('p', np.arange({0}, {0} + 5)[None].repeat(2, 0)))"
+    assert findings((modules, one), (modules, other.format(0)), "[2, 5, 6]") == []
+    ((place, cause),) = findings((modules, one), (modules, other.format(1)), "[2, 5, 6]")
+    assert place == "p"
+    assert cause == "numbers of an embedding: first has rows as given, second has rows +1"

@@ -52,6 +52,14 @@ def nearest(left: Array, right: Array, enough: float = 0.0) -> tuple[float, Tran
     return best
 
 
+def same_batch(left: Array, right: Array) -> tuple[Array, Array]:
+    """Return both arrays, one of them repeated where it is the same for all samples of a batch, as positions are."""
+    if 1 < left.ndim == right.ndim and left.shape[1:] == right.shape[1:] and 1 in (len(left), len(right)):
+        shape = (max(len(left), len(right)), *left.shape[1:])
+        return np.broadcast_to(left, shape), np.broadcast_to(right, shape)
+    return left, right
+
+
 def padded(left: Array, right: Array, rounding: float) -> Transform | None:
     """Return the axes in which one array is the other with zeros around it; None if it is not.
 

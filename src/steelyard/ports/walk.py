@@ -9,14 +9,14 @@ import numpy as np
 
 from steelyard.errors import UserError
 from steelyard.ports import causes_of_places, flattening, paired_calls
-from steelyard.ports.alignment import FAR, distance, nearest, padded
+from steelyard.ports.alignment import FAR, distance, nearest, padded, same_batch
 from steelyard.ports.causes_of_places import Before
 from steelyard.ports.passes import Pass, forward, load
 from steelyard.ports.transforms import AS_IT_IS
 from steelyard.results.port_record import Compared, Difference
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from collections.abc import Mapping as Table
     from pathlib import Path
 
@@ -147,7 +147,7 @@ class _Walker:
         """Return how far the inputs of two modules are apart; 0 where one of them gets its input padded already."""
         if not one.inputs or not other.inputs:
             return None
-        left, right = load(one.inputs[0]), load(other.inputs[0])
+        left, right = _loaded(one.inputs, other.inputs)
         compared = self._aligned(one.inputs, other.inputs)
         if compared is None:
             axes = padded(left, right, self._rounding)
@@ -172,7 +172,7 @@ class _Walker:
         """
         if not ones or not others:
             return None
-        left, right = load(ones[0]), load(others[0])
+        left, right = _loaded(ones, others)
         usual = [each for each in (like, self._axes.get(right.ndim, AS_IT_IS), AS_IT_IS) if _fits(each, left, right)]
         likely = (distance(left, usual[0].apply(right)), usual[0]) if usual else None
         if likely is not None and likely[0] <= self._rounding:
@@ -184,10 +184,10 @@ class _Walker:
         return compared
 
     def _before(self, number: int, one: Call, other: Call, received: tuple[float, Transform]) -> Difference | None:
-        left, right = load(one.inputs[0]), load(other.inputs[0])
-        file = self._saved(received[1].reverse(left, right.shape))
+        left, right = _loaded(one.inputs, other.inputs)
+        file, first = self._saved(received[1].reverse(left, right.shape)), load(other.inputs[0])
         # Attention may get one value as its query, key and value.
-        self._inputs[other.name] = [file if _is_equal(load(each), right) else "" for each in other.inputs]
+        self._inputs[other.name] = [file if _is_equal(load(each), first) else "" for each in other.inputs]
         resized, self._resized = self._resized, None
         if resized is not None:
             return resized
@@ -230,7 +230,7 @@ class _Walker:
 
     def _inside(self, one: Call, other: Call, received: float, returned: tuple[float, Transform]) -> Difference | None:
         """Return the difference of two modules; None if one of them applies its activation by itself."""
-        left, right = load(one.outputs[0]), load(other.outputs[0])
+        left, right = _loaded(one.outputs, other.outputs)
         aligned = returned[1].apply(right)
         if causes_of_places.activation_between(left, aligned, self._rounding):
             return None
@@ -264,6 +264,11 @@ class _Walker:
         if cause is not None:
             said = f"{cause.family}: {self._of.left.name} has {cause.left_words}, {self._of.right.name} has {cause.right_words}"
         return Difference(where, one.name, other.name, one.type, other.type, *distances, said, tuple(tried))
+
+
+def _loaded(ones: Sequence[Path], others: Sequence[Path]) -> tuple[Array, Array]:
+    """Return the first tensors of two calls."""
+    return same_batch(load(ones[0]), load(others[0]))
 
 
 def _fits(transform: Transform, left: Array, right: Array) -> bool:
