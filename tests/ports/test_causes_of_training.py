@@ -63,6 +63,20 @@ def test_cross_entropy_is_that_of_its_definition():
     assert np.allclose(found, np.mean(terms))
 
 
+def test_logits_that_a_loss_of_labels_takes_for_probabilities_are_recognised():
+    """Keras clips what it gets, and divides by the sum only then; logits may be negative."""
+    rows = LOGITS.reshape(-1, 5)
+    chosen = (np.arange(len(rows)), LABELS.reshape(-1).astype(int))
+    one = -np.log((np.exp(rows) / np.exp(rows).sum(-1, keepdims=True))[chosen]).mean()
+    clipped = np.clip(rows, 1e-7, 1 - 1e-7)
+    other = -np.log((clipped / clipped.sum(-1, keepdims=True))[chosen]).mean()
+    place = Place({"input": LOGITS, "target": LABELS}, {}, np.array([one]), np.array([other]))
+    found = causes.explain(losses.CROSS_ENTROPY, place, ROUNDING)
+    assert found is not None
+    assert found.left_words == "a loss that takes logits"
+    assert found.right_words.startswith("a loss that takes probabilities, clipped")
+
+
 PICTURES = DRAW.normal(1, 2, size=(8, 3, 5, 5))
 
 

@@ -10,6 +10,7 @@ import textwrap
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import tomllib
 import warm_sides
@@ -28,7 +29,8 @@ LIMIT_S = 900
 class Mistake:
     """One table of mistakes.toml. `edit`: Python statements that change `made`, what the side's build() returned.
 
-    Statements that call build() themselves make the model; the usual call is left out then.
+    Statements that call build() themselves make the model; the usual call is left out then. `code`: statements at the end of the
+    side's file, such as another loss(); without a side, both get them.
     modules: what must be named, one for each mistake. causes: for each of them the words that its cause must have.
     Without modules, the two models are equal.
     """
@@ -37,6 +39,7 @@ class Mistake:
     pair: str
     side: str = ""
     edit: str = ""
+    code: str = ""
     modules: tuple[str, ...] = ()
     causes: tuple[tuple[str, ...], ...] = ()
 
@@ -77,11 +80,12 @@ def make(mistake: Mistake, environments: Path, folder: Path) -> None:
     sides = tomllib.loads(port.read_text(encoding="utf-8"))["sides"]
     for name, side in sides.items():
         edit = mistake.edit if name == mistake.side else ""
+        code = mistake.code if mistake.side in (name, "") else ""
         lines = edit if "build(" in edit else f"made = build()\n{edit}"
         path = folder / side["file"]
         text = path.read_text(encoding="utf-8")
         path.write_text(
-            f"{text}\n\ndef model():\n{textwrap.indent(lines, '    ')}\n    return made\n", encoding="utf-8"
+            f"{text}\n\ndef model():\n{textwrap.indent(lines, '    ')}\n    return made\n\n\n{code}", encoding="utf-8"
         )
 
 
@@ -108,10 +112,7 @@ def score(mistake: Mistake, results: Path) -> Score:
     answer = json.loads((results / f"{_file(mistake)}.json").read_text(encoding="utf-8"))
     if "error" in answer:
         return Score(mistake, False, False, False, False, answer["error"])
-    places = [(each["left"], each["right"], each["cause"]) for each in answer["record"]["differences"]]
-    places += [
-        (each["left"][0], each["right"][0], "other weights") for each in answer["record"]["mapped"] if not each["equal"]
-    ]
+    places = _places(answer["record"])
     stated = [cause for _, _, cause in places if cause]
     explained = [
         any(_has(cause, words) for left, right, cause in places if _is_at(module, left, right))
@@ -124,6 +125,14 @@ def score(mistake: Mistake, results: Path) -> Score:
         "; ".join(f"{left} = {right}: {cause or 'no cause'}" for left, right, cause in places) or answer["sentences"][0]
     )
     return Score(mistake, answer["code"] == 1, bool(first) and named, all(explained), bool(wrong), said)
+
+
+def _places(record: dict[str, Any]) -> list[tuple[str, str, str]]:
+    """Return the places of both sides where they part, each with its cause, in the order in which they were found."""
+    found = [*record["differences"], *(each for stage in record["training"] for each in stage["differences"])]
+    places = [(each["left"], each["right"], each["cause"]) for each in found]
+    weights = [each for each in record["mapped"] if not each["equal"]]
+    return places + [(each["left"][0], each["right"][0], "other weights") for each in weights]
 
 
 def _is_at(module: str, left: str, right: str) -> bool:

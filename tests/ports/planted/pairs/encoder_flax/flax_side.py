@@ -7,6 +7,7 @@ from pathlib import Path
 
 import jax
 import numpy as np
+import optax
 from flax import linen as nn
 
 WIDTH, HEADS, HIDDEN, LAYERS = 24, 3, 40, 2
@@ -51,3 +52,15 @@ def attention(weights, own):
     found = {name: {"kernel": kernels[n], "bias": biases[n]} for n, name in enumerate(("query", "key", "value"))}
     out = weights[f"{own}out_proj.weight"].T.reshape(HEADS, WIDTH // HEADS, WIDTH)
     return found | {"out": {"kernel": out, "bias": weights[f"{own}out_proj.bias"]}}
+
+
+def loss(outputs, batch):
+    return optax.softmax_cross_entropy_with_integer_labels(outputs, batch["y"]).mean()
+
+
+def warm_up(step):
+    return 1e-3 * jax.numpy.minimum(1, (step + 1) / 4)
+
+
+def optimizer(parameters):
+    return optax.adamw(warm_up, weight_decay=0.01)

@@ -50,3 +50,11 @@ def give(model, weights, n):
         model.get_layer(f"{name}_{n}").set_weights([known[f"{own}.weight"].T, known[f"{own}.bias"]])
     for name in ("norm1", "norm2"):
         model.get_layer(f"{name}_{n}").set_weights([known[f"{name}.weight"], known[f"{name}.bias"]])
+
+
+def loss(outputs, batch):
+    return keras.ops.mean(keras.losses.sparse_categorical_crossentropy(batch["y"], outputs, from_logits=True))
+
+
+def optimizer(model):
+    return keras.optimizers.SGD(0.1, momentum=0.9)

@@ -34,6 +34,9 @@ def build():
         give(model, weights, f"conv{n + 1}_block1_0", f"{own}downsample.0", f"{own}downsample.1")
         for part in (1, 2, 3):
             give(model, weights, f"conv{n + 1}_block1_{part}", f"{own}conv{part}", f"{own}bn{part}")
+    for layer in model.layers:
+        if isinstance(layer, keras.layers.BatchNormalization):
+            layer.trainable = False  # as on the other side: both libraries update running statistics in other ways
     model.get_layer("predictions").set_weights([weights["fc.weight"].T, weights["fc.bias"]])
     return model
 

@@ -25,7 +25,15 @@ def build(original=True):
                 module.running_mean.normal_(0, 0.2)
                 module.running_var.uniform_(0.5, 1.5)
             module.eps = 1.001e-5 if original else module.eps
+            freeze(module)
         if original and isinstance(module, Bottleneck):
             module.conv1.stride, module.conv2.stride = module.conv2.stride, (1, 1)
     np.savez(Path(__file__).parent / "weights.npz", **{k: v.numpy() for k, v in model.state_dict().items()})
     return model
+
+
+def freeze(norm):
+    """Keep the running statistics, as in fine-tuning: both libraries update them in other ways."""
+    norm.requires_grad_(False)
+    norm.train = lambda mode=True: norm
+    norm.training = False
