@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 from steelyard.ports.layers_of_several import below
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from steelyard.ports.mapping import Mapping
     from steelyard.ports.passes import Call, Pass
 
@@ -28,18 +30,8 @@ def find(mapping: Mapping, left: Pass, right: Pass) -> list[PairedCall]:
     hold the same tensors are a pair.
     """
     partners = _partners(mapping)
-    owners = _owners(right)
     lefts, rights = _by_path(left), _by_path(right)
-    paths = list[tuple[str, str]]()
-    for path, calls in lefts.items():
-        names = {
-            owner
-            for tensor in calls[0].tensors.values()
-            for other in partners.get(tensor, ())
-            for owner in owners[other]
-        }
-        if len(names) == 1 and _is_mutual(calls[0], rights[next(iter(names))][0], partners):
-            paths.append((path, names.pop()))
+    paths = list(_owning_the_same(partners, lefts, rights, _owners(right)))
     paths += _wholes(paths, partners, lefts, rights)
     paths = [(_called_as_often(one, lefts, len(rights[other])), other) for one, other in paths]
     paths = [(one, _called_as_often(other, rights, len(lefts[one]))) for one, other in paths]
@@ -50,6 +42,20 @@ def find(mapping: Mapping, left: Pass, right: Pass) -> list[PairedCall]:
     ]
     order = {call.name: number for number, call in enumerate(left.calls)}
     return sorted(found, key=lambda pair: order[pair.left])
+
+
+def _owning_the_same(
+    partners: dict[str, set[str]],
+    lefts: dict[str, list[Call]],
+    rights: dict[str, list[Call]],
+    owners: dict[str, set[str]],
+) -> Iterator[tuple[str, str]]:
+    """Yield the modules whose own tensors are mapped to each other and to those of no other module."""
+    for path, calls in lefts.items():
+        others = {other for tensor in calls[0].tensors.values() for other in partners.get(tensor, ())}
+        names = {owner for other in others for owner in owners[other]}
+        if len(names) == 1 and _is_mutual(calls[0], rights[next(iter(names))][0], partners):
+            yield path, names.pop()
 
 
 def _called_as_often(path: str, calls: dict[str, list[Call]], wanted: int) -> str:

@@ -32,27 +32,34 @@ def _attention(place: Place, settings: Settings) -> Array | None:
 
 def _mixed(place: Place, three: tuple[Array, Array, Array], settings: Settings) -> Array | None:
     """Return the values of all heads, mixed, beside each other: (batch, tokens, width)."""
-    query, key, value = three
-    heads, width = settings["heads"], query.shape[-1]
-    size = width // heads
-    if query.ndim != 3 or width % heads or key.shape[-1] % size or value.shape[-1] % size:
+    if (found := _in_heads(three, settings["heads"])) is None:
         return None
-    q, k, v = (_split(each, size) for each in (query, key, value))
-    if heads % k.shape[2] or k.shape[2] != v.shape[2]:
-        return None
-    k, v = (np.repeat(each, heads // each.shape[2], 2) for each in (k, v))  # several heads may share keys and values
+    q, k, v = found
+    size, width = q.shape[-1], three[0].shape[-1]
     if settings["rotary"] != NONE:
         if size % 2:
             return None
         q, k = (_turned(each, settings["rotary"], settings["base"]) for each in (q, k))
     divisor = {ROOT_OF_HEAD: np.sqrt(size), ROOT_OF_WIDTH: np.sqrt(width), NONE: 1.0}[settings["divisor"]]
     scores = _masked(place, np.einsum("bqhd,bkhd->bhqk", q, k) / divisor, settings)
-    scores = scores - scores.max(-1, keepdims=True)
-    weights = np.exp(scores)
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
     total = weights.sum(-1 if settings["softmax over"] == "keys" else -2, keepdims=True)
     weights /= np.maximum(total, LEAST)  # a key that no query may see has weights of 0 over all queries
     context: Array = np.einsum("bhqk,bkhd->bqhd", weights, v)
-    return context.reshape(query.shape)
+    return context.reshape(three[0].shape)
+
+
+def _in_heads(three: tuple[Array, Array, Array], heads: int) -> tuple[Array, Array, Array] | None:
+    """Return query, key and value as (batch, tokens, heads, size); None if they have not so many heads."""
+    query, key, value = three
+    size = query.shape[-1] // heads
+    if query.ndim != 3 or any(each.shape[-1] % size for each in three) or query.shape[-1] % heads:
+        return None
+    q, k, v = (_split(each, size) for each in (query, key, value))
+    if heads % k.shape[2] or k.shape[2] != v.shape[2]:
+        return None
+    shared = heads // k.shape[2]  # several heads may share keys and values
+    return q, np.repeat(k, shared, 2), np.repeat(v, shared, 2)
 
 
 def _split(array: Array, size: int) -> Array:

@@ -45,8 +45,6 @@ def _words(name: str, value: Any) -> str:
         return {0.0: "nothing added", 1.0: "the connection added"}.get(value, f"the connection added {value:g} times")
     if name == "own factor":
         return "the last layer as it is" if value == 1 else f"the last layer {value:g} times"
-    if name == "own factor":
-        return "the last layer as it is" if value == 1 else f"the last layer {value:g} times"
     return {
         "with": f"{value} added",
         "order": f"the activation {value}",
