@@ -92,3 +92,21 @@ def test_positions_may_be_the_same_for_all_samples_or_repeated_for_each(findings
     ((place, cause),) = findings((modules, one), (modules, other.format(1)), "[2, 5, 6]")
     assert place == "p"
     assert cause == "numbers of an embedding: first has rows as given, second has rows +1"
+
+
+NORMED = "[layer_norm('n', 6, 1e-5), square('a', 1), square('b', 2)]"
+AFTER = "return call('b', call('n', x + call('a', x)))"
+
+
+def test_a_norm_after_a_sum_in_place_of_before_its_branch_is_named(findings):
+    found = findings((NORMED, "return call('b', x + call('a', call('n', x)))"), (NORMED, AFTER))
+    said = "order of modules: first has 'n' before 'a', second has 'n' after 'a'"
+    assert ("n", said) in found
+    assert [place for place, cause in found if cause not in ("", said)] == []
+
+
+def test_another_order_without_that_sum_is_no_such_cause(findings):
+    found = findings(
+        (NORMED, "return call('b', x + call('a', call('n', x)))"), (NORMED, AFTER.replace("x +", "2 * x +"))
+    )
+    assert not [cause for _, cause in found if cause.startswith("order")]

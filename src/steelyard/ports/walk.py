@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from steelyard.errors import UserError
-from steelyard.ports import causes_of_places, flattening, paired_calls
+from steelyard.ports import causes_of_places, flattening, order_of_modules, paired_calls
 from steelyard.ports.alignment import FAR, distance, nearest, padded, same_batch
 from steelyard.ports.causes_of_places import Before
 from steelyard.ports.passes import Pass, forward, load
@@ -93,6 +93,8 @@ class _Walker:
         self._axes: dict[int, Transform] = {}
         # How far apart the values were that were replaced.
         self._apart: list[Array] = []
+        # Branches of the left side that a module comes before, which comes after them on the right side.
+        self._moved: dict[str, Cause] = {}
         # Modules that return other sizes, until what follows shows whether it matters.
         self._resized: Difference | None = None
         # The largest distance so far that is no difference: rounding, or a constant that was rounded.
@@ -128,7 +130,7 @@ class _Walker:
             if received is None:
                 continue
             if self._is_new(received[0], self._carried) and other.name not in self._inputs:
-                return number, self._before(number, one, other, received)
+                return number, self._before(number, second, received)
             self._resized = None
             returned = self._aligned(one.outputs, other.outputs, received[1])
             if returned is None:
@@ -183,7 +185,8 @@ class _Walker:
         self._axes[right.ndim] = compared[1]
         return compared
 
-    def _before(self, number: int, one: Call, other: Call, received: tuple[float, Transform]) -> Difference | None:
+    def _before(self, number: int, second: Pass, received: tuple[float, Transform]) -> Difference | None:
+        one, other = self._first.by_name[self._pairs[number].left], second.by_name[self._pairs[number].right]
         left, right = _loaded(one.inputs, other.inputs)
         file, first = self._saved(received[1].reverse(left, right.shape)), load(other.inputs[0])
         # Attention may get one value as its query, key and value.
@@ -195,7 +198,19 @@ class _Walker:
         if self._is_carried_on(*values):
             return None
         cause, tried = causes_of_places.before_module(self._what_lies_before(number), one, values, self._rounding)
-        return self._difference(BEFORE, one, other, (received[0], 0.0), cause, tried)
+        cause = cause or self._order(number, second)
+        return self._difference(BEFORE, one, other, (received[0], 0.0), cause, [*tried, order_of_modules.FAMILY])
+
+    def _order(self, number: int, second: Pass) -> Cause | None:
+        """Return the cause of a module that comes before a branch on the left and after it on the right; also at that branch."""
+        place, later = self._pairs[number], self._pairs[number + 1 :]
+        if place.left in self._moved:
+            return self._moved[place.left]
+        found = order_of_modules.moved(place, later, self._first, second, self._rounding)
+        if found is None:
+            return None
+        self._moved[found[0]] = found[1]
+        return found[1]
 
     def _is_carried_on(self, left: Array, right: Array) -> bool:
         """Return whether two values differ by as much as others did before, as a residual connection carries it; else note it."""
