@@ -30,7 +30,7 @@ class Mistake:
     """One table of mistakes.toml. `edit`: Python statements that change `made`, what the side's build() returned.
 
     Statements that call build() themselves make the model; the usual call is left out then. `code`: statements at the end of the
-    side's file, such as another loss(); without a side, both get them.
+    side's file, such as another loss(). Without a side, both are edited.
     modules: what must be named, one for each mistake. causes: for each of them the words that its cause must have.
     Without modules, the two models are equal.
     """
@@ -79,8 +79,7 @@ def make(mistake: Mistake, environments: Path, folder: Path) -> None:
     port.write_text(port.read_text(encoding="utf-8").replace("ENVIRONMENTS", str(environments)), encoding="utf-8")
     sides = tomllib.loads(port.read_text(encoding="utf-8"))["sides"]
     for name, side in sides.items():
-        edit = mistake.edit if name == mistake.side else ""
-        code = mistake.code if mistake.side in (name, "") else ""
+        edit, code = (mistake.edit, mistake.code) if mistake.side in (name, "") else ("", "")
         lines = edit if "build(" in edit else f"made = build()\n{edit}"
         path = folder / side["file"]
         text = path.read_text(encoding="utf-8")

@@ -9,7 +9,7 @@ import numpy as np
 from keras.src.applications import resnet
 
 
-def build():
+def build(frozen=True):
     weights = np.load(Path(__file__).parent / "weights.npz")
 
     def stages(x):
@@ -36,7 +36,7 @@ def build():
             give(model, weights, f"conv{n + 1}_block1_{part}", f"{own}conv{part}", f"{own}bn{part}")
     for layer in model.layers:
         if isinstance(layer, keras.layers.BatchNormalization):
-            layer.trainable = False  # as on the other side: both libraries update running statistics in other ways
+            layer.trainable = not frozen
     model.get_layer("predictions").set_weights([weights["fc.weight"].T, weights["fc.bias"]])
     return model
 

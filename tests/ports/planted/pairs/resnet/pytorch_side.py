@@ -11,8 +11,11 @@ for name in ("nms", "qnms"):  # a build for another device lacks its own operato
     torch.library.define(f"torchvision::{name}", "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
 
 
-def build(original=True):
-    """Return the network; `original`: strides in the first convolution of a block, as in Keras and in the paper."""
+def build(original=True, frozen=True):
+    """Return the network; `original`: strides in the first convolution of a block, as in Keras and in the paper.
+
+    `frozen`: norms are not trained, as in fine-tuning: both libraries update running statistics in other ways.
+    """
     from torchvision.models.resnet import Bottleneck, ResNet
 
     torch.manual_seed(0)
@@ -25,7 +28,8 @@ def build(original=True):
                 module.running_mean.normal_(0, 0.2)
                 module.running_var.uniform_(0.5, 1.5)
             module.eps = 1.001e-5 if original else module.eps
-            freeze(module)
+            if frozen:
+                freeze(module)
         if original and isinstance(module, Bottleneck):
             module.conv1.stride, module.conv2.stride = module.conv2.stride, (1, 1)
     np.savez(Path(__file__).parent / "weights.npz", **{k: v.numpy() for k, v in model.state_dict().items()})
@@ -33,7 +37,7 @@ def build(original=True):
 
 
 def freeze(norm):
-    """Keep the running statistics, as in fine-tuning: both libraries update them in other ways."""
+    """Keep a norm in evaluation mode."""
     norm.requires_grad_(False)
     norm.train = lambda mode=True: norm
     norm.training = False
