@@ -1,4 +1,4 @@
-"""A narrow MobileNetV2 of torchvision, and pictures that are prepared by its transforms; the other side gets the weights."""
+"""The first blocks of a MobileNetV2 of torchvision, and pictures prepared by its transforms; the other side gets the weights."""
 
 from __future__ import annotations
 
@@ -10,13 +10,15 @@ for name in ("nms", "qnms"):  # a build for another device lacks its own operato
     torch.library.define(f"torchvision::{name}", "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
 
 MEAN, DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+BLOCKS = [[1, 16, 1, 1], [6, 24, 2, 2]]
+"""Expansion, channels, number and stride of the first blocks; the others are left out."""
 
 
 def build():
     from torchvision.models import mobilenet_v2
 
     torch.manual_seed(0)
-    model = mobilenet_v2(num_classes=5, width_mult=0.25)
+    model = mobilenet_v2(num_classes=5, width_mult=0.25, inverted_residual_setting=BLOCKS)
     for module in model.modules():
         if isinstance(module, torch.nn.BatchNorm2d):
             with torch.no_grad():

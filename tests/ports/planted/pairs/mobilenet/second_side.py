@@ -11,12 +11,14 @@ for name in ("nms", "qnms"):  # a build for another device lacks its own operato
     torch.library.define(f"torchvision::{name}", "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
 
 MEAN, DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+BLOCKS = [[1, 16, 1, 1], [6, 24, 2, 2]]
+"""Expansion, channels, number and stride of the first blocks; the others are left out."""
 
 
 def build(**changed):
     from torchvision.models import mobilenet_v2
 
-    model = mobilenet_v2(num_classes=5, width_mult=0.25, **changed)
+    model = mobilenet_v2(num_classes=5, width_mult=0.25, inverted_residual_setting=BLOCKS, **changed)
     model.load_state_dict(torch.load(Path(__file__).parent / "weights.pt", weights_only=True))
     return model.to(memory_format=torch.channels_last)
 
