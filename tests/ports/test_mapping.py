@@ -12,6 +12,7 @@ from hypothesis.extra import numpy as arrays
 
 from steelyard.ports import contents, mapping, transforms
 from steelyard.ports.names import likeness, parent, words
+from steelyard.ports.partners import given_to_right, partners
 from steelyard.ports.side_tensors import SideTensor
 from steelyard.ports.transforms import Transform
 
@@ -191,3 +192,16 @@ def test_a_scale_of_ones_is_no_variance_of_ones(side, scale):
     right = side(var=np.full(4, 1.3, "f4"), mean=np.full(4, 0.3, "f4"), weight=np.ones(4, "f4"))
     found = {pair.left[0]: pair.right[0] for pair in mapping.find(left, right).pairs}
     assert found == {"scale": "weight", "mean": "mean", "variance": "var"}
+
+
+@pytest.mark.parametrize("parts", [1, 2, 4])
+def test_arrays_of_a_sum_belong_to_its_summands_also_where_it_is_in_parts(parts):
+    """Gradients of two summands are both that of the sum, whose parts are several tensors of the right side."""
+    names = tuple(f"part {number}" for number in range(parts))
+    pair = mapping.Pair(("a", "b"), names, transforms.AS_IT_IS, mapping.CONTENT, is_sum=True)
+    gradient = DRAWN.normal(size=8)
+    given = given_to_right(pair, {"a": gradient, "b": gradient}, dict.fromkeys(names, (8 // parts,)))
+    assert {*given} == {*names}
+    found = [*partners(pair, {"a": gradient, "b": gradient}, given)]
+    assert [each.left_name for each in found] == ["a", "b"]
+    assert all(np.array_equal(each.left, each.right) for each in found)
