@@ -14,9 +14,9 @@ from steelyard.ports import side_process
 
 SERVER = Path(__file__).parent / "warm.py"
 IMPORTS = {
-    "pytorch": ("torch", "torch.utils.data"),
+    "pytorch": ("torch", "torch.utils.data", "torch._dynamo"),
     "transformers": ("torch", "transformers.models.bert.modeling_bert", "transformers.models.gpt2.modeling_gpt2"),
-    "torchvision": ("torch",),
+    "torchvision": ("warm_torchvision", "torch.utils.data", "torch._dynamo"),
     "jax": ("jax", "flax.linen", "transformers.modeling_flax_utils", "transformers.models.bert.modeling_flax_bert"),
     "tensorflow": ("keras", "tensorflow"),
 }

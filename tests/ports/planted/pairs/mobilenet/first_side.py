@@ -6,9 +6,6 @@ from pathlib import Path
 
 import torch
 
-for name in ("nms", "qnms"):  # a build for another device lacks its own operators, which no network here needs
-    torch.library.define(f"torchvision::{name}", "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
-
 MEAN, DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 BLOCKS = [[1, 16, 1, 1], [6, 24, 2, 2]]
 """Expansion, channels, number and stride of the first blocks; the others are left out."""

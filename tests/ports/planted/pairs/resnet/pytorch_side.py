@@ -7,9 +7,6 @@ from pathlib import Path
 import numpy as np
 import torch
 
-for name in ("nms", "qnms"):  # a build for another device lacks its own operators, which no network here needs
-    torch.library.define(f"torchvision::{name}", "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
-
 
 def build(original=True, frozen=True):
     """Return the network; `original`: strides in the first convolution of a block, as in Keras and in the paper.

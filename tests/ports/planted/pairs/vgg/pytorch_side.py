@@ -7,9 +7,6 @@ from pathlib import Path
 import numpy as np
 import torch
 
-for name in ("nms", "qnms"):  # a build for another device lacks its own operators, which no network here needs
-    torch.library.define(f"torchvision::{name}", "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
-
 
 def build():
     from torchvision.models import vgg
