@@ -33,6 +33,11 @@ def distance(one: Array, other: Array) -> float:
     return float(np.linalg.norm(first - second)) / scale if scale else 0.0
 
 
+def is_equal(one: Array, other: Array) -> bool:
+    """Return whether two arrays have the same shape and values."""
+    return one.shape == other.shape and bool((one == other).all())
+
+
 def nearest(left: Array, right: Array, enough: float = 0.0) -> tuple[float, Transform] | None:
     """Return the least distance over all layouts, and the transform of the right array to the left one; None if none fits.
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from steelyard.ports import layers_of_several
-from steelyard.ports.alignment import distance
+from steelyard.ports.alignment import distance, is_equal
 from steelyard.ports.causes import Place, activations, attention, explain, norms, products, recurrent, sums, windows
 from steelyard.ports.names import words
 from steelyard.ports.passes import load
@@ -84,7 +84,7 @@ def _between(before: Before, place: Call, left: Array) -> Iterator[tuple[Family,
         yield products.NUMBERS, {"input": _numbers(left)}
         return
     near = [_numbers(load(call.outputs[0])) for call in before.earlier[:NEAR]]
-    between = [_numbers(array) for array in before.between if not _is_equal(array, left)]
+    between = [_numbers(array) for array in before.between if not is_equal(array, left)]
     for output in (*between, *near):
         yield from _of_one(output, left)
     yield from _gates(before, left)
@@ -197,10 +197,6 @@ def _first(families: Sequence[Family], place: Place, rounding: float) -> tuple[C
         if (cause := explain(family, place, rounding)) is not None:
             return cause, tried
     return None, tried
-
-
-def _is_equal(one: Array, other: Array) -> bool:
-    return one.shape == other.shape and bool((one == other).all())
 
 
 def _numbers(array: Array) -> Array:

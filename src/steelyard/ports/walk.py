@@ -9,7 +9,7 @@ import numpy as np
 
 from steelyard.errors import UserError
 from steelyard.ports import causes_of_places, flattening, order_of_modules, paired_calls
-from steelyard.ports.alignment import FAR, distance, nearest, padded, same_batch
+from steelyard.ports.alignment import FAR, distance, is_equal, nearest, padded, same_batch
 from steelyard.ports.causes_of_places import Before
 from steelyard.ports.passes import Pass, forward, load
 from steelyard.ports.transforms import AS_IT_IS
@@ -190,7 +190,7 @@ class _Walker:
         left, right = _loaded(one.inputs, other.inputs)
         file, first = self._saved(received[1].reverse(left, right.shape)), load(other.inputs[0])
         # Attention may get one value as its query, key and value.
-        self._inputs[other.name] = [file if _is_equal(load(each), first) else "" for each in other.inputs]
+        self._inputs[other.name] = [file if is_equal(load(each), first) else "" for each in other.inputs]
         resized, self._resized = self._resized, None
         if resized is not None:
             return resized
@@ -292,10 +292,6 @@ def _fits(transform: Transform, left: Array, right: Array) -> bool:
         return False
     axes = transform.axes or range(right.ndim)
     return bool(tuple(right.shape[axis] for axis in axes) == left.shape)
-
-
-def _is_equal(one: Array, other: Array) -> bool:
-    return one.shape == other.shape and bool((one == other).all())
 
 
 def _paired_outputs(first: Pass, second: Pass) -> list[tuple[str, str]]:
