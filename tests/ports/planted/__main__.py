@@ -59,6 +59,7 @@ class Score:
     cause: bool
     wrong: bool
     said: str
+    commit: str
 
 
 def mistakes() -> list[Mistake]:
@@ -88,8 +89,8 @@ def make(mistake: Mistake, environments: Path, folder: Path) -> None:
         )
 
 
-def check(mistake: Mistake, environments: Path, results: Path) -> None:
-    """Check the port of one mistake, and write what steelyard says of it into the folder of results."""
+def check(mistake: Mistake, environments: Path, results: Path, commit: str) -> None:
+    """Check the port of one mistake, and write what steelyard says of it into the folder of results. `commit`: of the code."""
     with tempfile.TemporaryDirectory(prefix="planted-") as temporary:
         folder = Path(temporary) / mistake.pair
         make(mistake, environments, folder)
@@ -102,15 +103,16 @@ def check(mistake: Mistake, environments: Path, results: Path) -> None:
             found = port_findings.json_of(record) | {"code": port_findings.verdict(record).exit_code}
         except UserError as error:
             found = {"code": 2, "error": str(error)}
-    found["seconds"] = round(time.monotonic() - began, 1)
+    found |= {"seconds": round(time.monotonic() - began, 1), "commit": commit}
     (results / f"{_file(mistake)}.json").write_text(json.dumps(found, default=str), encoding="utf-8")
 
 
 def score(mistake: Mistake, results: Path) -> Score:
     """Compare what a check said with what it must say."""
     answer = json.loads((results / f"{_file(mistake)}.json").read_text(encoding="utf-8"))
+    commit = answer["commit"]
     if "error" in answer:
-        return Score(mistake, False, False, False, False, answer["error"])
+        return Score(mistake, False, False, False, False, answer["error"], commit)
     places = _places(answer["record"])
     stated = [cause for _, _, cause in places if cause]
     explained = [
@@ -123,7 +125,7 @@ def score(mistake: Mistake, results: Path) -> Score:
     said = (
         "; ".join(f"{left} = {right}: {cause or 'no cause'}" for left, right, cause in places) or answer["sentences"][0]
     )
-    return Score(mistake, answer["code"] == 1, bool(first) and named, all(explained), bool(wrong), said)
+    return Score(mistake, answer["code"] == 1, bool(first) and named, all(explained), bool(wrong), said, commit)
 
 
 def _places(record: dict[str, Any]) -> list[tuple[str, str, str]]:
@@ -148,12 +150,12 @@ def _file(mistake: Mistake) -> str:
 
 def table(scores: list[Score]) -> str:
     """Return one line for each mistake, and the totals."""
-    lines = ["| pair | mistake | rejected | module | cause | wrong cause |", "|---|---|---|---|---|---|"]
+    lines = ["| pair | mistake | rejected | module | cause | wrong cause | commit |", "|---|---|---|---|---|---|---|"]
     for each in scores:
         ticks = ("yes" if value else "no" for value in (each.rejected, each.module, each.cause, each.wrong))
         if each.mistake.is_equal:
             ticks = iter(("yes" if each.rejected else "no", "-", "-", "yes" if each.wrong else "-"))
-        lines.append(f"| {each.mistake.pair} | {each.mistake.name} | {' | '.join(ticks)} |")
+        lines.append(f"| {each.mistake.pair} | {each.mistake.name} | {' | '.join(ticks)} | {each.commit} |")
     planted = [each for each in scores if not each.mistake.is_equal]
     equal = [each for each in scores if each.mistake.is_equal]
     counts = [sum(getattr(each, name) for each in planted) for name in ("rejected", "module", "cause", "wrong")]
@@ -172,6 +174,7 @@ def main() -> None:
     parser.add_argument("--only", default="", help="check only mistakes whose pair and name have this text")
     parser.add_argument("--table", action="store_true", help="check nothing: print the table of results that are there")
     parser.add_argument("--missing", action="store_true", help="check only what has no result yet")
+    parser.add_argument("--commit", default="", help="the commit of the code, which the table shows")
     parser.add_argument("--verbose", action="store_true", help="print what each check said")
     options = parser.parse_args()
     options.results.mkdir(parents=True, exist_ok=True)
@@ -181,7 +184,7 @@ def main() -> None:
     for mistake in asked:
         there = (options.results / f"{_file(mistake)}.json").exists()
         if not options.table and not (options.missing and there):
-            check(mistake, options.environments.absolute(), options.results)
+            check(mistake, options.environments.absolute(), options.results, options.commit)
         elif not there:
             continue
         scores.append(score(mistake, options.results))
