@@ -1,4 +1,4 @@
-"""Plants mistakes in ports of real models, checks each port, and prints what the check found: `python tests/ports/planted --help`."""
+"""Plants mistakes in ports of real models, checks each port, and prints what the check found: `python tests/ports/planted/plant.py --help`."""
 
 from __future__ import annotations
 
