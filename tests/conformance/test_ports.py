@@ -419,3 +419,43 @@ def test_the_forward_pass_that_is_timed_is_the_one_that_was_checked(tmp_path, ki
     done = subprocess.run(given, env=os.environ | {"PYTHONPATH": str(WORKER.parent)}, capture_output=True, text=True)
     assert "apart" in done.stdout, done.stderr
     assert done.returncode == 0, done.stdout
+
+
+ATTENTION_TOML = """
+contract = 1
+[sides.first]
+framework = "jax"
+[sides.second]
+framework = "jax"
+[inputs.x]
+shape = [2, 4, 6]
+"""
+ATTENTION_SIDE = """
+import jax
+from flax import linen as nn
+
+
+class Net(nn.Module):
+    @nn.compact
+    def __call__(self, x, train=False):
+        x = x + nn.MultiHeadDotProductAttention(2, dropout_rate=0.5)(x, deterministic=not train)
+        return nn.Dense(3)(x)
+
+
+def model():
+    net = Net()
+    return net, net.init(jax.random.key(0), jax.numpy.zeros((2, 4, 6)))
+"""
+
+
+def test_dropout_inside_of_attention_is_switched_off_in_training(tmp_path):
+    """Attention of Flax draws what to drop by itself: no module shows it."""
+    (tmp_path / "port").mkdir()
+    (tmp_path / "port" / "port.toml").write_text(ATTENTION_TOML, encoding="utf-8")
+    for name in ("first", "second"):
+        (tmp_path / "port" / f"{name}.py").write_text(ATTENTION_SIDE, encoding="utf-8")
+    _, out, _ = steelyard(tmp_path, "check", "port", "--json")
+    found = json.loads(out)
+    stage = next(each for each in found["record"]["training"] if each["name"] == "training mode")
+    assert (found["verdict"], stage["unseen"], stage["differences"]) == ("equal", "", [])
+    assert stage["compared"] > 1

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from steelyard.ports import causes
-from steelyard.ports.causes import Place, activations, attention, norms, products, sums, windows
+from steelyard.ports.causes import Place, activations, attention, norms, products, recurrent, sums, windows
 
 DRAW = np.random.default_rng(3)
 X = DRAW.normal(size=(4, 6, 16)) * 0.1
@@ -18,6 +18,11 @@ TABLE = {"weight": DRAW.normal(size=(9, 16))}
 PICTURES = DRAW.normal(size=(3, 6, 10, 10))
 KERNEL = {"weight": DRAW.normal(size=(8, 3, 3, 3)), "bias": DRAW.normal(size=8)}
 HEADS = {name: DRAW.normal(size=(2, 5, 12)) for name in ("query", "key", "value")}
+MASK = {"mask 'm'": np.array([[1, 1, 1, 1, 0], [1, 1, 0, 0, 1]])}
+LAYER = {f"{name} kernel": DRAW.normal(size=(12, 12)) for name in ("query", "key", "value", "out")}
+LAYER |= {f"{name} bias": DRAW.normal(size=12) for name in ("query", "key", "value", "out")}
+CELL = {"input kernel": DRAW.normal(size=(16, 3)), "hidden kernel": DRAW.normal(size=(16, 4))}
+CELL |= {"first bias": DRAW.normal(size=16), "second bias": DRAW.normal(size=16)}
 ROUNDING = 1e-7
 FAMILIES = [
     (norms.FAMILIES["layer_norm"][0], {"input": X}, TENSORS),
@@ -26,7 +31,13 @@ FAMILIES = [
     (products.FAMILIES["dense"][0], {"input": X}, SQUARE),
     (products.FAMILIES["embedding"][0], {"input": DRAW.integers(2, 7, (3, 5)).astype(float)}, TABLE),
     (activations.FAMILY, {"input": X * 30}, {}),
-    (attention.FAMILY, HEADS, {}),
+    (attention.FAMILY, HEADS | MASK, {}),
+    (attention.LAYER, {"input": HEADS["query"], **MASK}, LAYER),
+    (recurrent.FAMILIES["lstm"][0], {"input": DRAW.normal(size=(4, 5, 3))}, CELL),
+    (activations.GATE, {"'a'": X * 30, "'b'": X * 20}, {}),
+    (products.NUMBERS, {"input": DRAW.integers(0, 7, (3, 5)).astype(float)}, {}),
+    (windows.EVERYWHERE, {"input": PICTURES}, {}),
+    (windows.FLAT, {"input": PICTURES}, {}),
     (sums.FAMILY, {"input": X * 30, "what 'a' receives": X * 20, "what 'b' returns": X * 10}, {}),
 ]
 
@@ -74,6 +85,7 @@ USUAL |= {"bias": 1, "activation": "no activation"}
         {"padding": windows.SAME},
         {"padding": windows.SAME, "dilation": 2},
         {"kernel": "flipped"},
+        {"kernel": windows.EXCHANGED},
         {"bias": 0},
         {"activation": "ReLU"},
     ],
@@ -139,6 +151,37 @@ def test_sizes_that_are_rounded_up_have_one_more_window_that_begins_in_the_pictu
     assert computed(windows.POOLING, {"input": PICTURES}, {}, padded).shape == (3, 6, 6, 6)
 
 
+def test_strides_are_recognised_although_the_sizes_differ():
+    one, two = (computed(windows.CONVOLUTION, {"input": PICTURES}, KERNEL, USUAL | {"stride": each}) for each in (1, 2))
+    assert one.shape != two.shape
+    declared = [{"stride": [each, each], "groups": 2, "padding": [1, 1]} for each in (1, 2)]
+    found = causes.explain(windows.CONVOLUTION, Place({"input": PICTURES}, KERNEL, one, two, *declared), ROUNDING)
+    assert found is not None
+    assert found.differing == ("stride",)
+
+
+def test_an_lstm_is_that_of_its_definition():
+    """One step, written out with the gates in PyTorch's order (Hochreiter and Schmidhuber, 1997, with forget gates)."""
+    family = recurrent.FAMILIES["lstm"][0]
+    x = DRAW.normal(size=(2, 1, 3))
+    usual = {name: values[0] for name, values in family.values(Place({"input": x}, CELL, x, x)).items()}
+    i, f, c, o = np.split(x[:, 0] @ CELL["input kernel"].T + CELL["first bias"] + CELL["second bias"], 4, -1)
+    del f  # the cell is zero before the first step
+    wanted = 1 / (1 + np.exp(-o)) * np.tanh(1 / (1 + np.exp(-i)) * np.tanh(c))
+    assert np.allclose(computed(family, {"input": x}, CELL, usual)[:, 0], wanted)
+
+
+def test_heads_that_share_keys_and_values_are_computed():
+    query, key, value = HEADS["query"], HEADS["key"][..., :6], HEADS["value"][..., :6]
+    place = {"query": query, "key": key, "value": value}
+    repeated = {"query": query} | {
+        name: np.repeat(place[name].reshape(2, 5, 2, 3), 2, 2).reshape(2, 5, 12) for name in ("key", "value")
+    }
+    usual = {name: values[0] for name, values in attention.FAMILY.values(Place(place, {}, query, query)).items()}
+    usual["heads"] = 4
+    assert np.allclose(*(computed(attention.FAMILY, each, {}, usual) for each in (place, repeated)))
+
+
 def test_a_family_of_few_samples_looks_at_no_more_of_them():
     one, two = (computed(windows.CONVOLUTION, {"input": PICTURES}, KERNEL, USUAL | {"bias": each}) for each in (1, 0))
     one[2], two[2] = np.nan, np.nan
@@ -170,3 +213,15 @@ def test_an_epsilon_of_the_users_own_is_tried_because_the_module_declares_it():
     found = causes.explain(family, Place(inputs, tensors, one, other, {"epsilon": 3.7e-4}), ROUNDING)
     assert found is not None
     assert (found.left_words, found.right_words) == ("epsilon 0.00037", "epsilon 1e-05")
+
+
+@pytest.mark.parametrize(("low", "name"), [(np.float16, "float16")])
+def test_a_layer_that_returns_half_precision_is_recognised(low, name):
+    """Both the factors and the result are rounded, as in a layer that is converted."""
+    exact = X @ SQUARE["weight"].T + SQUARE["bias"]
+    factors = [array.astype(low).astype(np.float64) for array in (X, SQUARE["weight"], SQUARE["bias"])]
+    rounded = (factors[0] @ factors[1].T + factors[2]).astype(low).astype(np.float64)
+    place = Place({"input": X}, SQUARE, exact, rounded)
+    found = causes.explain(products.FAMILIES["dense"][0], place, ROUNDING)
+    assert found is not None
+    assert found.right_words == f"factors and results in {name}"

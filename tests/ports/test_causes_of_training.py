@@ -7,7 +7,7 @@ import pytest
 
 from steelyard.ports import causes
 from steelyard.ports.causes import Place, losses, running_statistics, updates
-from steelyard.ports.causes.updates import APART, CANONICAL, COUPLED, HAT, NONE, UNCORRECTED, Updates
+from steelyard.ports.causes.updates import APART, CANONICAL, COUPLED, HAT, INSIDE, NONE, UNCORRECTED, Updates
 
 DRAW = np.random.default_rng(5)
 ROUNDING = 1e-7
@@ -63,6 +63,20 @@ def test_cross_entropy_is_that_of_its_definition():
     assert np.allclose(found, np.mean(terms))
 
 
+def test_logits_that_a_loss_of_labels_takes_for_probabilities_are_recognised():
+    """Keras clips what it gets, and divides by the sum only then; logits may be negative."""
+    rows = LOGITS.reshape(-1, 5)
+    chosen = (np.arange(len(rows)), LABELS.reshape(-1).astype(int))
+    one = -np.log((np.exp(rows) / np.exp(rows).sum(-1, keepdims=True))[chosen]).mean()
+    clipped = np.clip(rows, 1e-7, 1 - 1e-7)
+    other = -np.log((clipped / clipped.sum(-1, keepdims=True))[chosen]).mean()
+    place = Place({"input": LOGITS, "target": LABELS}, {}, np.array([one]), np.array([other]))
+    found = causes.explain(losses.CROSS_ENTROPY, place, ROUNDING)
+    assert found is not None
+    assert found.left_words == "a loss that takes logits"
+    assert found.right_words.startswith("a loss that takes probabilities, clipped")
+
+
 PICTURES = DRAW.normal(1, 2, size=(8, 3, 5, 5))
 
 
@@ -115,6 +129,8 @@ def course(settings, rates, start=START):
                 step = mean / (root + settings["epsilon"])
             elif settings["form"] == HAT:
                 step = mean / (root + settings["epsilon"] / np.sqrt(1 - settings["beta2"] ** t))
+            elif settings["form"] == INSIDE:
+                step = mean / np.sqrt(root**2 + settings["epsilon"])
             else:
                 step = first / (np.sqrt(second) + settings["epsilon"])
         w = w - rate * step - (rate * settings["amount"] * w if settings["decay"] == APART else 0)
@@ -138,6 +154,7 @@ def explained(one, other, declared=({}, {})):
         (ADAM, {"epsilon": 1e-3}),
         (ADAM, {"form": HAT}),
         (ADAM, {"form": UNCORRECTED}),
+        (ADAM, {"form": INSIDE}),
         (ADAM, {"beta2": 0.99}),
         (ADAM, {"decay": COUPLED, "amount": 0.01}),
         (ADAM, {"decay": APART, "amount": 0.01}),
@@ -160,6 +177,19 @@ def test_a_schedule_that_is_one_step_late_shows_in_the_rates():
     assert found.differing == ("learning rate",)
     assert found.left_words == "learning rates 0.002, 0.004, 0.006, 0.008, 0.01"
     assert found.right_words == "learning rates 0.0005, 0.002, 0.004, 0.006, 0.008"
+
+
+def test_a_schedule_that_begins_at_zero_shows_in_the_rates():
+    """A warm-up that counts from 0 does nothing in its first step."""
+    decayed = ADAM | {"decay": APART, "amount": 0.01}
+    warm = [0.002, 0.004, 0.006, 0.008, 0.01]
+    found = explained(course(decayed, warm), course(decayed, [0.0, *warm[:-1]]))
+    assert found is not None
+    assert found.right_words == "learning rates 0, 0.002, 0.004, 0.006, 0.008"
+
+
+def test_weights_that_never_change_have_no_cause():
+    assert explained(course(ADAM, [0.01] * STEPS), [START] * STEPS) is None
 
 
 def test_a_constant_that_an_optimizer_declares_is_tried():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -10,6 +12,7 @@ from hypothesis.extra import numpy as arrays
 
 from steelyard.ports import contents, mapping, transforms
 from steelyard.ports.names import likeness, parent, words
+from steelyard.ports.partners import given_to_right, partners
 from steelyard.ports.side_tensors import SideTensor
 from steelyard.ports.transforms import Transform
 
@@ -110,6 +113,15 @@ def test_a_bias_that_is_the_sum_of_two_is_mapped_to_both(side):
     assert (pair.left, pair.right, pair.is_sum) == (("b_ih", "b_hh"), ("bias",), True)
 
 
+def test_one_bias_for_each_gate_is_mapped_to_the_sum_of_two(side):
+    one, other = draw(8), draw(8)
+    pieces = dict(zip("gofi", np.split(one + other, 4), strict=True))
+    found = mapping.find(side(b_ih=one, b_hh=other), side(**{f"h{gate}": pieces[gate] for gate in "fgio"}))
+    (pair,) = found.pairs
+    assert (pair.left, pair.right, pair.is_sum) == (("b_ih", "b_hh"), ("hg", "ho", "hf", "hi"), True)
+    assert (found.only_left, found.only_right) == ([], [])
+
+
 def test_scales_of_a_new_network_belong_to_the_modules_whose_kernels_are_known(side):
     kernels = [draw(4, 4) for _ in range(3)]
     left, right = {}, {}
@@ -141,6 +153,20 @@ def test_a_square_kernel_with_other_values_is_transposed_by_its_role(side):
     assert pair.transform.words == ""
 
 
+def test_a_head_that_is_tied_on_one_side_alone_is_mapped_and_not_called_equal(side):
+    table, other = draw(9, 4), draw(9, 4)
+    left = side(**{"table.weight": table, "head.weight": table})
+    left[1] = replace(left[1], shares="table.weight")
+    found = mapping.find(left, side(**{"table.weight": table, "head.weight": other}))
+    assert {pair.left: (pair.right, pair.equal) for pair in found.pairs} == {
+        ("head.weight",): (("head.weight",), False),
+        ("table.weight",): (("table.weight",), True),
+    }
+    tied = side(**{"table.weight": table, "head.weight": table})
+    tied[1] = replace(tied[1], shares="table.weight")
+    assert len(mapping.find(left, tied).pairs) == 1
+
+
 def test_what_has_no_partner_is_named(side):
     same = draw(3)
     found = mapping.find(side(a=same, head=draw(2, 7)), side(a=same))
@@ -166,3 +192,16 @@ def test_a_scale_of_ones_is_no_variance_of_ones(side, scale):
     right = side(var=np.full(4, 1.3, "f4"), mean=np.full(4, 0.3, "f4"), weight=np.ones(4, "f4"))
     found = {pair.left[0]: pair.right[0] for pair in mapping.find(left, right).pairs}
     assert found == {"scale": "weight", "mean": "mean", "variance": "var"}
+
+
+@pytest.mark.parametrize("parts", [1, 2, 4])
+def test_arrays_of_a_sum_belong_to_its_summands_also_where_it_is_in_parts(parts):
+    """Gradients of two summands are both that of the sum, whose parts are several tensors of the right side."""
+    names = tuple(f"part {number}" for number in range(parts))
+    pair = mapping.Pair(("a", "b"), names, transforms.AS_IT_IS, mapping.CONTENT, is_sum=True)
+    gradient = DRAWN.normal(size=8)
+    given = given_to_right(pair, {"a": gradient, "b": gradient}, dict.fromkeys(names, (8 // parts,)))
+    assert {*given} == {*names}
+    found = [*partners(pair, {"a": gradient, "b": gradient}, given)]
+    assert [each.left_name for each in found] == ["a", "b"]
+    assert all(np.array_equal(each.left, each.right) for each in found)

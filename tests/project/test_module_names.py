@@ -13,11 +13,13 @@ TESTS = Path(__file__).resolve().parents[1]
 def _sharing_a_name(folder: Path) -> list[list[str]]:
     """Return the files below a folder that pytest would import under one name; it looks conftest.py up by path.
 
-    The files of a workload are not imported by pytest.
+    The files of a workload, and the sides of a port, are not imported by pytest.
     """
     files = defaultdict(list)
     for file in folder.rglob("*.py"):
-        if file.name in {"conftest.py", "__init__.py"} or (file.parent / "spec.toml").exists():
+        if file.name in {"conftest.py", "__init__.py"} or any(
+            (file.parent / name).exists() for name in ("spec.toml", "port.toml")
+        ):
             continue
         root = file.parent
         while (root / "__init__.py").exists():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,6 +13,8 @@ if TYPE_CHECKING:
     from steelyard.ports.given_inputs import Array
 
 FAR = float("inf")
+MOST_PADDING = 12
+"""So many zeros along an axis may be around an array that is padded."""
 
 
 def distance(one: Array, other: Array) -> float:
@@ -30,8 +33,16 @@ def distance(one: Array, other: Array) -> float:
     return float(np.linalg.norm(first - second)) / scale if scale else 0.0
 
 
-def nearest(left: Array, right: Array) -> tuple[float, Transform] | None:
-    """Return the least distance over all layouts, and the transform of the right array to the left one; None if none fits."""
+def is_equal(one: Array, other: Array) -> bool:
+    """Return whether two arrays have the same shape and values."""
+    return one.shape == other.shape and bool((one == other).all())
+
+
+def nearest(left: Array, right: Array, enough: float = 0.0) -> tuple[float, Transform] | None:
+    """Return the least distance over all layouts, and the transform of the right array to the left one; None if none fits.
+
+    The first layout with a distance of at most `enough` is taken: the plainest come first.
+    """
     best: tuple[float, Transform] | None = None
     if left.ndim > 5 or right.ndim > 5:
         return (distance(left, right), AS_IT_IS) if left.shape == right.shape else None
@@ -41,6 +52,38 @@ def nearest(left: Array, right: Array) -> tuple[float, Transform] | None:
         found = distance(left, transform.apply(right))
         if best is None or found < best[0]:
             best = found, transform
-        if found == 0:
+        if found <= enough:
             break
     return best
+
+
+def same_batch(left: Array, right: Array) -> tuple[Array, Array]:
+    """Return both arrays, one of them repeated where it is the same for all samples of a batch, as positions are."""
+    if 1 < left.ndim == right.ndim and left.shape[1:] == right.shape[1:] and 1 in (len(left), len(right)):
+        shape = (max(len(left), len(right)), *left.shape[1:])
+        return np.broadcast_to(left, shape), np.broadcast_to(right, shape)
+    return left, right
+
+
+def padded(left: Array, right: Array, rounding: float) -> Transform | None:
+    """Return the axes in which one array is the other with zeros around it; None if it is not.
+
+    A convolution may pad what it receives, or get it padded already.
+    """
+    if not 3 <= left.ndim == right.ndim <= 5 or abs(_norm(left) - _norm(right)) > rounding * _norm(left):
+        return None
+    for axes in itertools.permutations(range(right.ndim)):
+        moved = right.transpose(axes)
+        small, large = (left, moved) if left.size < moved.size else (moved, left)
+        rest = [more - less for more, less in zip(large.shape, small.shape, strict=True)]
+        if min(rest) < 0 or max(rest) > MOST_PADDING:
+            continue
+        for begin in itertools.product(*(range(each + 1) for each in rest)):
+            inside = tuple(slice(one, one + size) for one, size in zip(begin, small.shape, strict=True))
+            if distance(large[inside], small) <= rounding:
+                return Transform(axes=() if axes == tuple(range(right.ndim)) else axes)
+    return None
+
+
+def _norm(array: Array) -> float:
+    return float(np.linalg.norm(array.astype(np.float64)))

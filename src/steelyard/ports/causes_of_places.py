@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from steelyard.ports.alignment import distance
-from steelyard.ports.causes import Place, activations, attention, explain, norms, products, sums, windows
+from steelyard.ports import layers_of_several
+from steelyard.ports.alignment import distance, is_equal
+from steelyard.ports.causes import Place, activations, attention, explain, norms, products, recurrent, sums, windows
 from steelyard.ports.names import words
 from steelyard.ports.passes import load
 
@@ -19,12 +21,30 @@ if TYPE_CHECKING:
     from steelyard.ports.passes import Call
     from steelyard.ports.side_tensors import SideTensor
 
-OF_KINDS = norms.FAMILIES | products.FAMILIES | {"convolution": (windows.CONVOLUTION,), "pooling": (windows.POOLING,)}
+OF_KINDS = norms.FAMILIES | products.FAMILIES | recurrent.FAMILIES
+OF_KINDS |= {"convolution": (windows.CONVOLUTION,), "pooling": (windows.POOLING,), "attention": (attention.LAYER,)}
+UNKNOWN = (*products.FAMILIES["dense"], attention.LAYER)
+"""What is tried for a module of a class that nobody knows: its tensors show whether it may be one of these."""
+OF_SEVERAL = {"lstm": layers_of_several.lstm, "attention": layers_of_several.attention, "": layers_of_several.attention}
 NEAR, FAR = 4, 12
 """So many modules before a place may be the one whose output an activation got, or that a connection or attention began at."""
 MOST_CONNECTIONS = 8
 # Roles of tensors in the words of the families.
 ROLES = {"scale": "weight"}
+PARTS_OF_NAMES = {"query": ("query", "q"), "key": ("key", "k"), "value": ("value", "v")}
+
+
+@dataclass(frozen=True)
+class Before:
+    """What lies before a module, in the layout of the left side.
+
+    earlier: calls of modules that both sides have, the nearest first. between: what modules without tensors received and returned
+    since, the nearest first. given: the inputs of the model by name.
+    """
+
+    earlier: Sequence[Call]
+    between: Sequence[Array]
+    given: Mapping[str, Array]
 
 
 def in_module(
@@ -32,23 +52,25 @@ def in_module(
 ) -> tuple[Cause | None, list[str]]:
     """Explain a pair of modules that return different values for the same input; also name the families that were tried.
 
-    `values`: the input, and both outputs, in the layout of the left side.
+    `values`: the input, and both outputs, in the layout of the left side; the outputs may be of different sizes.
     """
-    families = OF_KINDS.get(one.kind or other.kind, ())
+    kind = one.kind or other.kind
+    families = OF_KINDS.get(kind, () if kind else UNKNOWN)
     given, left, right = values
-    place = Place({"input": _numbers(given)}, _own(one, tensors), left, right, one.settings, other.settings)
+    place = Place({"input": _numbers(given)}, _own(one, kind, tensors), left, right, one.settings, other.settings)
     return _first(families, place, rounding)
 
 
 def before_module(
-    earlier: Sequence[Call], left: Array, right: Array, rounding: float
+    before: Before, place: Call, values: tuple[Array, Array], rounding: float
 ) -> tuple[Cause | None, list[str]]:
     """Explain a module that receives different values, although all modules before it return the same.
 
-    `earlier`: calls of the left side, the nearest first. `left`, `right`: what it receives.
+    `values`: what it receives on both sides.
     """
+    left, right = values
     tried: list[str] = []
-    for family, inputs in _between(earlier, left):
+    for family, inputs in _between(before, place, left):
         cause, names = _first((family,), Place(inputs, {}, left, right), rounding)
         tried += names
         if cause is not None:
@@ -56,20 +78,62 @@ def before_module(
     return None, _distinct(tried)
 
 
-def _between(earlier: Sequence[Call], left: Array) -> Iterator[tuple[Family, dict[str, Array]]]:
+def _between(before: Before, place: Call, left: Array) -> Iterator[tuple[Family, dict[str, Array]]]:
     """Yield the families that fit what lies between two modules, with their inputs, the simplest first."""
-    near = [(call, _numbers(load(call.outputs[0]))) for call in earlier[:NEAR]]
-    for _, output in near:
-        if output.shape == left.shape:
-            yield activations.FAMILY, {"input": output}
-        elif output.ndim == left.ndim > 2:
-            yield windows.POOLING, {"input": output}
-    dense = [call for call in earlier[:FAR] if call.kind == "dense"]
-    same = [output for call in dense if (output := _numbers(load(call.outputs[0]))).shape == left.shape][:3]
-    if len(same) == 3:
-        yield attention.FAMILY, dict(zip(("value", "key", "query"), same, strict=True))
-    if near and near[0][1].shape == left.shape:
-        yield sums.FAMILY, {"input": near[0][1], **_connections(earlier, left)}
+    if place.kind == "embedding":
+        yield products.NUMBERS, {"input": _numbers(left)}
+        return
+    near = [_numbers(load(call.outputs[0])) for call in before.earlier[:NEAR]]
+    between = [_numbers(array) for array in before.between if not is_equal(array, left)]
+    for output in (*between, *near):
+        yield from _of_one(output, left)
+    yield from _gates(before, left)
+    masks = {f"{attention.MASK}'{name}'": array for name, array in before.given.items() if array.ndim == 2}
+    for three in _projections(before.earlier[:FAR], left):
+        yield attention.FAMILY, {**three, **masks}
+    if near and near[0].shape == left.shape:
+        yield sums.FAMILY, {"input": near[0], **_connections(before.earlier, left)}
+
+
+def _of_one(output: Array, left: Array) -> Iterator[tuple[Family, dict[str, Array]]]:
+    if output.shape == left.shape:
+        yield activations.FAMILY, {"input": output}
+    elif output.ndim == left.ndim > 2:
+        yield windows.POOLING, {"input": output}
+    if output.ndim > 2 and len(output) == len(left) and output.ndim > left.ndim:
+        yield windows.EVERYWHERE, {"input": output}
+        yield windows.FLAT, {"input": output}
+
+
+def _gates(before: Before, left: Array) -> Iterator[tuple[Family, dict[str, Array]]]:
+    """Yield a product of two layers, of which one has a function."""
+    same = [call for call in before.earlier[:NEAR] if load(call.outputs[0]).shape == left.shape][:2]
+    if len(same) == 2:
+        yield activations.GATE, {f"'{call.name}'": _numbers(load(call.outputs[0])) for call in reversed(same)}
+
+
+def _projections(earlier: Sequence[Call], left: Array) -> Iterator[dict[str, Array]]:
+    """Yield what may be query, key and value: the outputs of three dense layers, or the thirds of one."""
+    outputs = [(call, _numbers(load(call.outputs[0]))) for call in earlier if call.kind in ("dense", "")]
+    width = left.shape[-1]
+    fitting = [
+        (call, array) for call, array in outputs if array.ndim == left.ndim == 3 and array.shape[1] == left.shape[1]
+    ]
+    three = [(call, array) for call, array in fitting if array.shape[-1] <= width][:3]
+    if len(three) == 3:
+        named = {role: array for call, array in three if (role := _role(call.name))}
+        in_order = dict(zip(("value", "key", "query"), (array for _, array in three), strict=True))
+        yield named if len(named) == 3 else in_order
+    for _, array in fitting:
+        if array.shape[-1] == 3 * width:
+            yield dict(zip(("query", "key", "value"), np.split(array, 3, -1), strict=True))
+            return
+
+
+def _role(name: str) -> str:
+    """Return whether the name of a module says that it makes queries, keys or values."""
+    found = {word for part in name.replace("/", ".").split(".")[-2:] for word in part.lower().split("_")}
+    return next((role for role, known in PARTS_OF_NAMES.items() if found & {*known}), "")
 
 
 def _connections(earlier: Sequence[Call], left: Array) -> dict[str, Array]:
@@ -95,8 +159,23 @@ def activation_between(one: Array, other: Array, rounding: float) -> str:
     return ""
 
 
-def _own(call: Call, tensors: Mapping[str, SideTensor]) -> dict[str, Array]:
+def with_own_activations(one: Call, other: Call, left: Array, right: Array) -> tuple[Array, Array]:
+    """Return what two modules return, both with the activation that one applies itself and the other model later."""
+    names = [activations.DECLARED.get(str(each.settings.get("activation", "")), "") for each in (one, other)]
+    if names[1] and not names[0]:
+        return activations.FUNCTIONS[names[1]](_numbers(left)), right
+    if names[0] and not names[1]:
+        return left, activations.FUNCTIONS[names[0]](_numbers(right))
+    return left, right
+
+
+def _own(call: Call, kind: str, tensors: Mapping[str, SideTensor]) -> dict[str, Array]:
     """Return the tensors of a module by role as float64; kernels as (outputs, inputs, places)."""
+    if kind in OF_SEVERAL:
+        named = layers_of_several.tensors_of(call, tensors)
+        arrays = {role: np.asarray(tensors[name].values, np.float64) for role, name in named.items() if name in tensors}
+        if found := OF_SEVERAL[kind](arrays):
+            return found
     found = {}
     for role, name in call.tensors.items():
         if name in tensors:

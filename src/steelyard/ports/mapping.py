@@ -66,6 +66,7 @@ def find(left: Sequence[SideTensor], right: Sequence[SideTensor], given: Iterabl
     search.parts()
     search.sums()
     search.by_name()
+    search.untied([each for each in left if each.shares])
     return search.mapping()
 
 
@@ -113,6 +114,16 @@ class _Search:
             for a, b in self._assigned(ones[key], others[key]):
                 self.take(Pair((a.name,), (b.name,), _likely(a, b), NAME, equal=False))
 
+    def untied(self, shared: list[SideTensor]) -> None:
+        """Pair what the left side shares between two modules with what the right side has twice, such as a table and a head."""
+        for one in shared:
+            same = [each for each in self._right.values() if sorted(each.shape) == sorted(one.shape)]
+            if same:
+                other = max(same, key=lambda each: likeness(one.name, each.name))
+                transform = transforms.find(one.values, other.values)
+                known = transform or _likely(one, other)
+                self.take(Pair((one.name,), (other.name,), known, NAME, equal=transform is not None))
+
     def parts(self) -> None:
         """Pair a tensor with those that it consists of, such as one kernel for query, key and value."""
         self._split(self._left, self._right, whole_is_left=True)
@@ -126,6 +137,22 @@ class _Search:
                 total = a.values.reshape(-1) + b.values.reshape(-1)
                 if (transform := _nearly(total, one.values)) is not None:
                     self.take(Pair((a.name, b.name), (one.name,), transform, CONTENT, is_sum=True))
+                    break
+        self._sums_in_parts()
+
+    def _sums_in_parts(self) -> None:
+        """Pair two biases with the parts of their sum, as an LSTM has it that has one bias for each gate."""
+        twins = [each for each in self._left.values() if len(each.shape) == 1]
+        for a, b in combinations(twins, 2):
+            if a.shape != b.shape or {a.name, b.name} - self._left.keys():
+                continue
+            for count in (each for each in PARTS if a.shape[0] % each == 0):
+                pieces = np.split(a.values + b.values, count)
+                free = [each for each in self._right.values() if each.shape == pieces[0].shape]
+                near = [[each for each in free if _nearly(piece, each.values) == AS_IT_IS] for piece in pieces]
+                if all(len(each) == 1 for each in near):
+                    names = tuple(each[0].name for each in near)
+                    self.take(Pair((a.name, b.name), names, AS_IT_IS, CONTENT, is_sum=True))
                     break
 
     def _split(self, wholes: dict[str, SideTensor], parts: dict[str, SideTensor], whole_is_left: bool) -> None:

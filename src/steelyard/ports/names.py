@@ -21,6 +21,8 @@ ROLES = {
     "running_var": "variance",
     "var": "variance",
 }
+COLLECTIONS = r"^(params|batch_stats)/"
+"""What names of Flax begin with, which says nothing about the module."""
 WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
 

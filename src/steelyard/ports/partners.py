@@ -43,7 +43,7 @@ class Partners(NamedTuple):
 def partners(pair: Pair, left: Mapping[str, Array], right: Mapping[str, Array]) -> Iterator[Partners]:
     """Yield the arrays of one pair of the map; of a fused tensor its parts, of a sum each summand with the whole."""
     if pair.is_sum:
-        whole = right[pair.right[0]].reshape(-1)
+        whole = np.concatenate([right[name].reshape(-1) for name in pair.right])
         for name in pair.left:
             yield Partners(name, pair.right[0], left[name].reshape(-1), pair.transform.reverse(whole, whole.shape))
     elif len(pair.left) > 1:
@@ -72,7 +72,8 @@ def given_to_right(pair: Pair, left: Mapping[str, Array], shapes: Mapping[str, t
     """
     first = left[pair.left[0]]
     if pair.is_sum:
-        return {pair.right[0]: pair.transform.apply(first.reshape(-1)).reshape(shapes[pair.right[0]])}
+        parts = np.split(pair.transform.apply(first.reshape(-1)), len(pair.right))
+        return {name: part.reshape(shapes[name]) for name, part in zip(pair.right, parts, strict=True)}
     if len(pair.left) > 1:
         shape = list(shapes[pair.right[0]])
         shape[pair.along] //= len(pair.left)

@@ -78,10 +78,9 @@ def explain(family: Family, place: Place, rounding: float) -> Cause | None:
     for alike in _levels(family, place):
         for settings in alike:
             computed = family.compute(place, settings)
-            if computed is None or computed.shape != place.left.shape:
+            if computed is None:
                 continue
-            is_left = distance(computed, place.left) <= rounding
-            is_right = distance(computed, place.right) <= rounding
+            is_left, is_right = (_is_same(computed, side, rounding) for side in (place.left, place.right))
             if is_left and not is_right:
                 lefts.append(settings)
             elif is_right and not is_left:
@@ -92,9 +91,28 @@ def explain(family: Family, place: Place, rounding: float) -> Cause | None:
     if not pairs:
         return None
     _, one, other = min(pairs, key=lambda pair: pair[0])
+    one = _as_like(other, one, lambda settings: _reproduces(family, place, settings, place.left, rounding))
+    other = _as_like(one, other, lambda settings: _reproduces(family, place, settings, place.right, rounding))
     names = _differing(one, other)
     said = [", ".join(family.words(name, each[name]) for name in names) for each in (one, other)]
     return Cause(family.name, one, other, names, *said)
+
+
+def _as_like(one: Settings, other: Settings, reproduces: Callable[[Settings], bool]) -> Settings:
+    """Return settings that reproduce the same as the other ones, with as many of the first ones' values as possible."""
+    for name in _differing(one, other):
+        if len(_differing(one, other)) > 1 and reproduces(closer := other | {name: one[name]}):
+            other = closer
+    return other
+
+
+def _reproduces(family: Family, place: Place, settings: Settings, side: Array, rounding: float) -> bool:
+    computed = family.compute(place, settings)
+    return computed is not None and _is_same(computed, side, rounding)
+
+
+def _is_same(computed: Array, side: Array, rounding: float) -> bool:
+    return computed.shape == side.shape and distance(computed, side) <= rounding
 
 
 def _differing(one: Settings, other: Settings) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Functions of one number between two layers: forms of GELU, slopes, and others that are taken for each other."""
+"""Functions of one number between two layers: forms of GELU, slopes, and others that are taken for each other; and gates."""
 
 from __future__ import annotations
 
@@ -43,6 +43,21 @@ FUNCTIONS: dict[str, Callable[[Array], Array]] = {
     "squared ReLU": lambda x: np.maximum(x, 0) ** 2,
 }
 
+DECLARED = {
+    "relu": "ReLU",
+    "gelu": "GELU by the error function",
+    "silu": "SiLU",
+    "swish": "SiLU",
+    "tanh": "tanh",
+    "sigmoid": "sigmoid",
+    "relu6": "ReLU6",
+    "leaky_relu": "leaky ReLU with slope 0.2",
+    "elu": "ELU",
+    "softplus": "softplus",
+    "mish": "mish",
+}
+"""Names of functions of Keras that a layer may apply itself."""
+
 
 def _activation(place: Place, settings: Settings) -> Array | None:
     return FUNCTIONS[settings["function"]](place.inputs["input"])
@@ -54,3 +69,19 @@ def _values(place: Place) -> Mapping[str, Sequence[Any]]:
 
 
 FAMILY = Family("activation", _activation, _values, lambda _, value: str(value))
+
+
+def _gate(place: Place, settings: Settings) -> Array | None:
+    """Return one of two values times a function of the other."""
+    one = place.inputs[settings["of"]]
+    other = next(array for name, array in place.inputs.items() if name != settings["of"])
+    return FUNCTIONS[settings["function"]](one) * other
+
+
+def _gate_values(place: Place) -> Mapping[str, Sequence[Any]]:
+    return {"of": tuple(place.inputs), "function": tuple(FUNCTIONS)}
+
+
+GATE = Family(
+    "gate", _gate, _gate_values, lambda name, value: f"the function of {value}" if name == "of" else str(value)
+)

@@ -21,6 +21,7 @@ MEAN, SUM, PER_SAMPLE, ALL = (
     "the sum over the batch size",
     "the mean over all places",
 )
+CLIPPED_FIRST = "probabilities, clipped before they are divided by their sum"
 
 
 def _log_softmax(x: Array) -> Array:
@@ -36,6 +37,8 @@ def _log_of(x: Array, taken: str) -> Array:
         return _log_softmax(np.exp(_log_softmax(x)))
     if taken == "log-probabilities":
         return x
+    if taken == CLIPPED_FIRST:
+        return _log_softmax(np.log(np.clip(x, LEAST, 1 - LEAST)))
     total = x.sum(-1, keepdims=True)
     shares = np.divide(x, total, out=np.zeros_like(x), where=total != 0)
     logs: Array = np.log(np.clip(shares, LEAST, 1 - LEAST))
@@ -66,7 +69,7 @@ def _averaged(terms: Array, counted: int, over: str) -> Array:
 def _cross_entropy_values(place: Place) -> Mapping[str, Sequence[Any]]:
     del place
     return {
-        "takes": ("logits", "probabilities", "logits after one more softmax", "log-probabilities"),
+        "takes": ("logits", "probabilities", CLIPPED_FIRST, "logits after one more softmax", "log-probabilities"),
         "over": (MEAN, SUM, PER_SAMPLE, ALL),
         "smoothing": (0.0, 0.1, 0.05, 0.2),
         "left out": (None, -100, 0, 1, -1),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,12 +11,9 @@ from steelyard.ports.causes import Family, Place, Settings
 from steelyard.ports.causes.activations import FUNCTIONS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from steelyard.ports.given_inputs import Array
-
-LOW = {"float32": None, "bfloat16": 16, "TF32": 13}
-"""Precision of the factors -> bits of float32 that are dropped."""
 
 
 def _dense(place: Place, settings: Settings) -> Array | None:
@@ -25,12 +23,20 @@ def _dense(place: Place, settings: Settings) -> Array | None:
     kernel = weight if settings["kernel"] == "transposed" else weight.T  # weight: (out, in)
     if x.shape[-1] != kernel.shape[0]:
         return None
-    bits = LOW[settings["precision"]]
-    product = (x if bits is None else _rounded(x, bits)) @ (kernel if bits is None else _rounded(kernel, bits))
+    of_factors, of_results = PRECISIONS[settings["precision"]]
+    product = of_factors(x) @ of_factors(kernel)
     bias = place.tensors.get("bias")
     if bias is not None:
-        product = product + settings["bias"] * bias
-    return FUNCTIONS[settings["activation"]](product)
+        product = product + settings["bias"] * of_results(bias)
+    return FUNCTIONS[settings["activation"]](of_results(product))
+
+
+def _kept(array: Array) -> Array:
+    return array
+
+
+def _half(array: Array) -> Array:
+    return array.astype(np.float16).astype(np.float64)
 
 
 def _rounded(array: Array, bits: int) -> Array:
@@ -41,12 +47,23 @@ def _rounded(array: Array, bits: int) -> Array:
     return kept.astype(np.uint32).view(np.float32).reshape(array.shape).astype(np.float64)
 
 
+_brain = partial(_rounded, bits=16)
+PRECISIONS: dict[str, tuple[Callable[[Array], Array], Callable[[Array], Array]]] = {
+    "factors in float32": (_kept, _kept),
+    "factors in bfloat16": (_brain, _kept),
+    "factors in TF32": (partial(_rounded, bits=13), _kept),
+    "factors and results in bfloat16": (_brain, _brain),
+    "factors and results in float16": (_half, _half),
+}
+"""Precision -> how factors are rounded, and how the bias and the result are."""
+
+
 def _dense_values(place: Place) -> Mapping[str, Sequence[Any]]:
     del place
     return {
         "kernel": ("as mapped", "transposed"),
         "bias": (1, 0, 2),
-        "precision": tuple(LOW),
+        "precision": tuple(PRECISIONS),
         "activation": tuple(FUNCTIONS),
     }
 
@@ -54,7 +71,7 @@ def _dense_values(place: Place) -> Mapping[str, Sequence[Any]]:
 def _dense_words(name: str, value: Any) -> str:
     if name == "bias":
         return {0: "no bias", 1: "its bias", 2: "its bias twice"}[value]
-    return {"kernel": f"the kernel {value}", "precision": f"factors in {value}"}.get(name, str(value))
+    return f"the kernel {value}" if name == "kernel" else str(value)
 
 
 def _embedding(place: Place, settings: Settings) -> Array | None:
@@ -86,3 +103,17 @@ FAMILIES = {
     "dense": (Family("dense layer", _dense, _dense_values, _dense_words),),
     "embedding": (Family("embedding", _embedding, _embedding_values, _embedding_words),),
 }
+
+
+def _numbers(place: Place, settings: Settings) -> Array | None:
+    numbers: Array = place.inputs["input"] + settings["shift"]
+    return numbers
+
+
+NUMBERS = Family(
+    "numbers of an embedding",
+    _numbers,
+    lambda _: {"shift": (0, 1, 2, -1, -2)},
+    lambda _, value: _embedding_words("shift", value),
+)
+"""What an embedding receives: rows may be counted from another number, as positions are."""

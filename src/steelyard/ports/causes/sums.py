@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from steelyard.ports.given_inputs import Array
 
 FACTORS = (1.0, 0.5, 2.0, 0.0)
+AFTER, BEFORE, BEFORE_IN_IT = "after the sum", "before the sum", "before the sum, in the connection"
 USED = ("no activation", "ReLU", "GELU by the error function", "GELU by its tanh approximation", "SiLU")
 
 
@@ -21,10 +22,11 @@ def _sum(place: Place, settings: Settings) -> Array | None:
     if second is None:
         return None
     function = FUNCTIONS[settings["activation"]]
-    if settings["order"] == "after the sum":
-        found: Array = function(first + settings["factor"] * second)
+    first, second = settings["own factor"] * first, settings["factor"] * second
+    if settings["order"] == AFTER:
+        found: Array = function(first + second)
     else:
-        found = function(first) + settings["factor"] * second
+        found = function(first) + second if settings["order"] == BEFORE else first + function(second)
     return found
 
 
@@ -33,13 +35,16 @@ def _values(place: Place) -> Mapping[str, Sequence[Any]]:
         "with": tuple(name for name in place.inputs if name != "input"),
         "factor": FACTORS,
         "activation": USED,
-        "order": ("after the sum", "before the sum"),
+        "order": (AFTER, BEFORE, BEFORE_IN_IT),
+        "own factor": (1.0, 0.5, 2.0),
     }
 
 
 def _words(name: str, value: Any) -> str:
     if name == "factor":
         return {0.0: "nothing added", 1.0: "the connection added"}.get(value, f"the connection added {value:g} times")
+    if name == "own factor":
+        return "the last layer as it is" if value == 1 else f"the last layer {value:g} times"
     return {
         "with": f"{value} added",
         "order": f"the activation {value}",

@@ -23,10 +23,11 @@ MOST_VALUES = 1024
 DIGITS, FEW_DIGITS, EXACT = 4, 3, 1e-5
 """Significant digits of constants that are fitted, and fewer of them where updates are not known to `EXACT`."""
 NONE, COUPLED, APART = "no weight decay", "added to the gradient", "apart from the gradient"
-CANONICAL, HAT, UNCORRECTED = (
+CANONICAL, HAT, UNCORRECTED, INSIDE = (
     "epsilon after the bias correction",
     "epsilon before the bias correction",
     "no bias correction",
+    "epsilon inside the root",
 )
 EPSILONS, DECAYS = (1e-8, 1e-7, 1e-6, 1e-5, 1e-3), (1e-4, 5e-4, 1e-3, 1e-2, 0.1, 1e-5)
 BETA2 = (0.999, 0.99, 0.95, 0.98)
@@ -128,7 +129,7 @@ def _rules(updates: Updates) -> Iterator[Settings]:
     second = _distinct([*_declared(updates, "beta2"), *BETA2])
     epsilons = _distinct([*_declared(updates, "epsilon"), *EPSILONS])
     for beta1, beta2, epsilon, form, (decay, amount), clip in itertools.product(
-        first, second, epsilons, (CANONICAL, HAT, UNCORRECTED), kinds, clips
+        first, second, epsilons, (CANONICAL, HAT, UNCORRECTED, INSIDE), kinds, clips
     ):
         yield {
             "rule": "Adam",
@@ -151,16 +152,18 @@ def _fitted(updates: Updates, settings: Settings, weights: Sequence[Array], roun
         columns = [direction, old] if settings["decay"] == APART else [direction]
         matrix = np.stack(columns, 1)
         found, *_ = np.linalg.lstsq(matrix, change, rcond=None)
-        size = float(np.linalg.norm(change))
-        if float(np.linalg.norm(matrix @ found - change)) > rounding * size or not size:
+        if float(np.linalg.norm(matrix @ found - change)) > rounding * float(np.linalg.norm(change)):
             return []
         rates.append(float(found[0]))
         decays.append(float(found[1]) if len(found) > 1 else 0.0)
+    if not any(rates):
+        return []
     digits = DIGITS if rounding <= EXACT else FEW_DIGITS
     amount = settings["amount"]
     if settings["decay"] == APART:
-        largest = max(range(len(before)), key=lambda number: float(np.linalg.norm(before[number])))
-        share = decays[largest] / rates[largest] if rates[largest] else 0.0
+        stepped = [number for number, rate in enumerate(rates) if rate]
+        largest = max(stepped, key=lambda number: float(np.linalg.norm(before[number])))
+        share = decays[largest] / rates[largest]
         if abs(share) < COLLAPSED:
             return []
         amount = _rounded(share, digits)
@@ -185,6 +188,8 @@ def _directions(updates: Updates, settings: Settings, before: Sequence[Array]) -
             yield (first / mean) / (np.sqrt(second / square) + epsilon)
         elif settings["form"] == HAT:
             yield first * np.sqrt(square) / mean / (np.sqrt(second) + epsilon)
+        elif settings["form"] == INSIDE:
+            yield (first / mean) / np.sqrt(second / square + epsilon)
         else:
             yield first / (np.sqrt(second) + epsilon)
 

@@ -1,4 +1,4 @@
-"""Convolutions and pooling: where padding is, flipped kernels, sizes that are rounded up, which places a mean counts."""
+"""Convolutions, pooling, flattening: padding, strides, flipped kernels, sizes rounded up, which places a mean counts."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 SECOND, LAST = "second", "last"
 SAME, NONE = "same", "none"
 """As many outputs as inputs over the stride, with the larger half of the padding at the end; and no padding."""
+EXCHANGED = "with height and width exchanged"
 AFTER = ("ReLU", "no activation")
 
 
@@ -71,7 +72,9 @@ def _convolution(place: Place, settings: Settings) -> Array | None:
     if any(size + sum(pair) < far for size, pair, far in zip(x.shape[1:-1], amounts, reach, strict=True)):
         return None
     padded = np.pad(x, [(0, 0), *amounts, (0, 0)])
-    kernel = np.flip(weight, tuple(range(2, weight.ndim))) if settings["kernel"] == "flipped" else weight
+    kernel = _kernel(weight, settings["kernel"])
+    if kernel.shape != weight.shape:
+        return None
     found = _windows(padded, window, stride, dilation)
     inputs, outputs = weight.shape[1], weight.shape[0] // groups
     places = x.ndim - 2
@@ -86,6 +89,12 @@ def _convolution(place: Place, settings: Settings) -> Array | None:
     if bias is not None:
         result = result + settings["bias"] * bias
     return _back(FUNCTIONS[settings["activation"]](result), settings["channels"])
+
+
+def _kernel(weight: Array, how: str) -> Array:
+    if how == EXCHANGED:
+        return np.swapaxes(weight, -1, -2) if weight.ndim > 3 else weight
+    return np.flip(weight, tuple(range(2, weight.ndim))) if how == "flipped" else weight
 
 
 def _each(value: Any, window: Sequence[int]) -> tuple[int, ...]:
@@ -120,7 +129,7 @@ def _convolution_values(place: Place) -> Mapping[str, Sequence[Any]]:
         "dilation": _declared(place, "dilation", 1),
         "groups": _declared(place, "groups", 1),
         "channels": (SECOND, LAST),
-        "kernel": ("as it is", "flipped"),
+        "kernel": ("as it is", "flipped", EXCHANGED),
         "bias": (1, 0),
         "activation": ("no activation", "ReLU"),
     }
@@ -185,5 +194,36 @@ def _alike(values: Sequence[Any]) -> list[Any]:
     return [each[0] if isinstance(each, tuple) and len(set(each)) == 1 else each for each in values]
 
 
+def _everywhere(place: Place, settings: Settings) -> Array | None:
+    """Return one number for each channel, from all its places."""
+    x = _moved(FUNCTIONS[settings["activation"]](place.inputs["input"]), settings["channels"])
+    places = tuple(range(1, x.ndim - 1))
+    combine = {"mean": np.add, "maximum": np.maximum, "sum": np.add}[settings["kind"]]
+    found: Array = combine.reduce(x, axis=places)
+    if settings["kind"] == "mean":
+        found = found / math.prod(x.shape[axis] for axis in places)
+    return found.reshape(place.left.shape) if found.size == place.left.size else found  # axes of one place may be kept
+
+
+def _everywhere_values(place: Place) -> Mapping[str, Sequence[Any]]:
+    before, after = place.inputs["input"].shape, place.left.shape
+    channels = [name for name, axis in ((SECOND, 1), (LAST, -1)) if before[axis] in after[1:]] or [SECOND]
+    return {"kind": ("mean", "maximum", "sum"), "channels": channels, "activation": ("no activation", "ReLU")}
+
+
+def _flat(place: Place, settings: Settings) -> Array | None:
+    x = FUNCTIONS[settings["activation"]](place.inputs["input"])
+    x = np.moveaxis(x, 1, -1) if settings["order"] == "channels last" else x
+    return x.reshape(len(x), -1)
+
+
+def _flat_values(place: Place) -> Mapping[str, Sequence[Any]]:
+    del place
+    return {"order": ("channels first", "channels last"), "activation": ("no activation", "ReLU")}
+
+
 CONVOLUTION = Family("convolution", _convolution, _convolution_values, _words, samples=2)
 POOLING = Family("pooling", _pooling, _pooling_values, _words, samples=2)
+EVERYWHERE = Family("pooling of all places", _everywhere, _everywhere_values, _words, samples=2)
+FLAT = Family("flattening", _flat, _flat_values, lambda _, value: str(value), samples=2)
+"""Of pictures with channels second, which a model with channels last orders in another way."""

@@ -256,7 +256,7 @@ class PretrainedModel(OfVariables):
 
     def forward(self, arguments: Any, observer: Observer | None, training: bool) -> Any:
         """Call the model with its parameters."""
-        with _followed(observer):
+        with _followed(observer), _no_dropout_of(self._model.config):
             return called(
                 lambda *a, **k: self._model(*a, **k, params=self._parameters["params"], train=training),
                 arguments,
@@ -275,9 +275,14 @@ def _followed(observer: Observer | None) -> Iterator[None]:
     from flax import linen
 
     def intercept(following: Any, arguments: Any, named: Any, context: Any) -> Any:
-        if isinstance(context.module, linen.Dropout) and context.method_name == "__call__":
+        if context.method_name != "__call__":
+            return following(*arguments, **named)
+        _begin_in_float64(context.module)
+        if isinstance(context.module, linen.Dropout):
             return arguments[0]
-        if observer is None or context.method_name != "__call__" or not context.module.path:
+        if isinstance(context.module, linen.MultiHeadDotProductAttention):
+            object.__setattr__(context.module, "dropout_rate", 0.0)
+        if observer is None or not context.module.path or _is_traced(arguments, named):
             return following(*arguments, **named)
         module = context.module
         path = "/".join(module.path)
@@ -295,9 +300,44 @@ def _followed(observer: Observer | None) -> Iterator[None]:
         yield
 
 
+@contextlib.contextmanager
+def _no_dropout_of(config: Any) -> Iterator[None]:
+    """Let a model of transformers drop nothing: its attention draws what to drop by itself, without a module for it."""
+    rates = {name: value for name, value in vars(config).items() if "drop" in name and isinstance(value, float)}
+    try:
+        for name in rates:
+            setattr(config, name, 0.0)
+        yield
+    finally:
+        for name, value in rates.items():
+            setattr(config, name, value)
+
+
+def _begin_in_float64(module: Any) -> None:
+    """Let a recurrent layer begin with zeros in the dtype of its parameters; they have that of its cell's own setting."""
+    cell = _cell(module)
+    if jax.config.jax_enable_x64 and getattr(cell, "param_dtype", None) == jnp.float32:
+        object.__setattr__(cell, "param_dtype", jnp.float64)
+
+
+def _cell(module: Any) -> Any:
+    """Return the cell that a recurrent layer of Flax scans; None for any other module."""
+    from flax import linen
+
+    return module.cell if isinstance(module, linen.RNN) and module.cell.scope is not None else None
+
+
+def _is_traced(*values: Any) -> bool:
+    """Return whether a module is called inside of a compiled function or a scan, where there are no numbers to look at."""
+    return any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree_util.tree_leaves(values))
+
+
 def _own(module: Any, path: str) -> dict[str, str]:
-    """Return the module's own leaves in all collections, such as params/encoder/norm/scale."""
+    """Return the module's own leaves in all collections, such as params/encoder/norm/scale, and those of a cell that it scans."""
     found = {}
+    if (cell := _cell(module)) is not None:
+        for leaf, _ in jax.tree_util.tree_flatten_with_path(dict(cell.variables.get("params", {})))[0]:
+            found[f"cell/{_name(leaf)}"] = f"params/{'/'.join(cell.path)}/{_name(leaf)}"
     for collection, tree in module.variables.items():
         for role, leaf in tree.items():
             if not hasattr(leaf, "items"):
@@ -327,6 +367,10 @@ def described(module: Any) -> tuple[str, dict[str, Any]]:
         }
     if isinstance(module, linen.Embed):
         return "embedding", {}
+    if isinstance(module, linen.MultiHeadDotProductAttention):
+        return "attention", {}
+    if isinstance(_cell(module), (linen.LSTMCell, linen.OptimizedLSTMCell)):
+        return "lstm", {}
     return "", {}
 
 

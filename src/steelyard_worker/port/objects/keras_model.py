@@ -310,6 +310,8 @@ def described(layer: Any) -> tuple[str, dict[str, Any]]:
         }
     if isinstance(layer, layers.Embedding):
         return "embedding", {}
+    if isinstance(layer, layers.MultiHeadAttention):
+        return "attention", {}
     if isinstance(layer, layers.LSTM):
         return "lstm", {}
     if isinstance(layer, layers.GRU):

@@ -249,6 +249,7 @@ _KINDS: list[tuple[Any, str, Callable[[Any], dict[str, Any]]]] = [
     (nn.modules.conv._ConvNd, "convolution", _convolution),
     (nn.Embedding, "embedding", lambda m: {"padding": m.padding_idx}),
     (nn.GELU, "gelu", lambda m: {"approximate": m.approximate}),
+    (nn.MultiheadAttention, "attention", lambda _: {}),
     (nn.LSTM, "lstm", lambda _: {}),
     (nn.GRU, "gru", lambda _: {}),
 ]
