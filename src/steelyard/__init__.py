@@ -7,11 +7,15 @@ The names below are the library; `docs/api.md` shows them in use. They are impor
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
 
 from steelyard.version import VERSION
 
+TYPE_CHECKING = (
+    False  # type checkers take it for true; importing `typing` would take as long as starting the interpreter
+)
 if TYPE_CHECKING:
+    from typing import Any
+
     from steelyard.library.certifying import Certificates, certify
     from steelyard.library.changes import compare
     from steelyard.library.comparisons import Comparison, Contender, Pair, Process

@@ -60,6 +60,14 @@ def test_every_option_of_the_parser_is_in_its_section(command: str) -> None:
     assert set(re.findall(r"`(--?[a-z][a-z-]*)[ `]", text)) >= options_of_the_parser(command)
 
 
+def test_strategies_over_several_nodes_are_called_experimental_wherever_they_are_offered() -> None:
+    pages = {path: path.read_text(encoding="utf-8") for path in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]}
+    offering = {path.name for path, text in pages.items() if "2nodes" in text}
+    named = {path.name for path, text in pages.items() if re.search(r"2nodes[^\n]*\bexperimental\b", text)}
+    assert offering >= {"cluster.md", "commands.md"}
+    assert named == offering
+
+
 def test_examples_are_code_and_percent_signs_are_single() -> None:
     assert "Examples:\n\n```\nsteelyard run     " in section("run")
     assert "Goals:\n\n```\nspeed   " in section("advise")

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
-import subprocess
-import sys
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from forked_command import Forked
 
 HERE = Path(__file__).parent
 # A transformer block on tokens. Arguments of both sides, so that a test plants one difference in the second.
@@ -39,11 +40,13 @@ DEFAULTS = {
     "linear": "dense",
     "seed": 1,
 }
-TOML = """
+SIDES = """
 [sides.first]
 framework = "fake"
 [sides.second]
 framework = "fake"
+"""
+TOKENS = """
 [inputs.tokens]
 shape = [2, 5]
 dtype = "int64"
@@ -70,42 +73,44 @@ class Answer:
 
 
 class PortFolder:
-    """A folder of a port."""
+    """A folder of a port. `run`: runs `steelyard port` with arguments."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, run: Callable[..., Answer]) -> None:
+        self.folder, self.run = folder, run
         folder.mkdir()
         shutil.copyfile(HERE / "numpy_model.py", folder / "numpy_model.py")
-        self.write("port.toml", TOML)
+        self.describe(TOKENS)
         self.block("first")
         self.block("second", linear="dense_in_out")
 
-    toml = TOML
-
     def write(self, name: str, text: str) -> None:
         (self.folder / name).write_text(text, encoding="utf-8")
+
+    def describe(self, arrays: str) -> None:
+        """Write port.toml: two sides of the scripted framework, and the tables of inputs and targets that are given."""
+        self.write("port.toml", SIDES + arrays)
 
     def block(self, side: str, **changed) -> None:
         self.write(f"{side}.py", BLOCK.format(**(DEFAULTS | changed)))
 
     def check(self, *more: str, json: bool = True) -> Answer:
-        return command("check", str(self.folder), *(["--json"] if json else []), *more)
+        return self.run("check", str(self.folder), *(["--json"] if json else []), *more)
 
 
-def command(*arguments: str) -> Answer:
-    """Run `steelyard port`."""
-    done = subprocess.run(
-        [sys.executable, "-m", "steelyard", "port", *arguments], capture_output=True, text=True, timeout=300
-    )
-    return Answer(done.returncode, done.stdout, done.stderr)
+@pytest.fixture(scope="session")
+def steelyard_port() -> Iterator[Callable[..., Answer]]:
+    """Run `steelyard port` in a process that is forked from one that has imported steelyard: `steelyard_port("check", folder)`."""
+    forked = Forked(os.environ)
+
+    def run(*arguments: str) -> Answer:
+        done = forked.run(["port", *arguments], os.environ)
+        return Answer(done.returncode, done.stdout, done.stderr)
+
+    yield run
+    forked.close()
 
 
 @pytest.fixture
-def port(tmp_path, monkeypatch):
+def port(tmp_path, monkeypatch, steelyard_port):
     monkeypatch.setenv("STEELYARD_RUNS", str(tmp_path / "runs"))
-    return PortFolder(tmp_path / "shop")
-
-
-@pytest.fixture
-def steelyard_port():
-    return command
+    return PortFolder(tmp_path / "shop", steelyard_port)

@@ -83,13 +83,19 @@ def side(body: str, modules: str = "[dense('a', 4, 3, 0)]", extra: str = "") -> 
     )
 
 
+NUMBERS = """
+[inputs.x]
+shape = [3, 4]
+dtype = "float32"
+low = 0
+high = 20
+"""
+
+
 @pytest.fixture
 def small(port):
     """A port whose sides are one dense layer on four numbers."""
-    port.write(
-        "port.toml",
-        port.toml.replace("[inputs.tokens]", "[inputs.x]").replace("[2, 5]", "[3, 4]").replace("int64", "float32"),
-    )
+    port.describe(NUMBERS)
     for name in ("first", "second"):
         port.write(f"{name}.py", side("call('a', x)"))
     return port
@@ -116,7 +122,7 @@ def test_outputs_without_a_number_are_not_called_equal(small):
 
 
 def test_an_output_that_is_transposed_is_not_equal(small):
-    small.write("port.toml", (small.folder / "port.toml").read_text(encoding="utf-8").replace("[3, 4]", "[4, 4]"))
+    small.describe(NUMBERS.replace("[3, 4]", "[4, 4]"))
     modules = "[dense('a', 4, 4, 0)]"
     small.write("first.py", side("call('a', x)", modules))
     small.write("second.py", side("call('a', x).T", modules))

@@ -19,11 +19,7 @@ def batches():
         x, y = PICTURES[start : start + {size}], LABELS[start : start + {size}]
         yield {batch}
 """
-TOML = """
-[sides.first]
-framework = "fake"
-[sides.second]
-framework = "fake"
+ROWS = """
 [inputs.x]
 shape = [6, 4]
 """
@@ -33,7 +29,7 @@ PLAIN = "x, y"
 @pytest.fixture
 def loaded(port):
     def check(first=PLAIN, second=PLAIN, size=4, second_size=4, more=""):
-        port.write("port.toml", TOML)
+        port.describe(ROWS)
         port.write("first.py", HEAD + LOADER.format(size=size, batch=first))
         port.write("second.py", HEAD + more + LOADER.format(size=second_size, batch=second))
         answer = port.check()

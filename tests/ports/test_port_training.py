@@ -5,10 +5,6 @@ from __future__ import annotations
 import pytest
 
 SMALL = """
-[sides.first]
-framework = "fake"
-[sides.second]
-framework = "fake"
 [inputs.x]
 shape = [6, 4]
 [targets.y]
@@ -45,7 +41,7 @@ def trained(port):
         text = SIDE.format(dense=dense, arguments=arguments)
         port.write(f"{name}.py", text + loss.format(over=over) + optimizer.format(constants=constants))
 
-    port.write("port.toml", SMALL)
+    port.describe(SMALL)
     port.side = side
     side("first")
     side("second")
@@ -161,7 +157,7 @@ def test_losses_without_a_number_are_not_called_equal(trained):
 
 
 def test_a_target_with_the_name_of_an_input_is_refused(trained):
-    trained.write("port.toml", SMALL.replace("targets.y", "targets.x"))
+    trained.describe(SMALL.replace("targets.y", "targets.x"))
     answer = trained.check()
     assert answer.code == 2
     assert "'x' is an input as well" in answer.err

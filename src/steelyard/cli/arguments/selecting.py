@@ -64,8 +64,8 @@ SELECTION = [
         "--strategy",
         "NAME:PARTS[@WHERE]",
         "spread the training over devices or processes, such as processes:2, or "
-        "single:1 to compare with; @1gbit puts ranks on two hosts with such a link, @2nodes on nodes of a cluster; may be "
-        "repeated; see steelyard list strategies",
+        "single:1 to compare with; @1gbit puts ranks on two hosts with such a link, @2nodes on nodes of a cluster "
+        "(experimental); may be repeated; see steelyard list strategies",
         dest="strategies",
     ),
     value("--device", "NAME", "cpu (default), cuda or ascend"),

@@ -47,6 +47,8 @@ class Forked:
         """Run `steelyard *argv` with these variables in the folder of this process. TimeoutExpired: it takes longer."""
         with tempfile.TemporaryDirectory() as folder:
             out, err = Path(folder, "out"), Path(folder, "err")
+            out.touch()  # on a busy machine, a process may be ended before it has opened them
+            err.touch()
             request = {
                 "argv": [*argv],
                 "environ": {**environ},
