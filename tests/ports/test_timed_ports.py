@@ -168,3 +168,11 @@ def test_another_model_or_another_input_is_another_case(timed):
         ids.append({each["title"]: each["id"] for each in group["contenders"]})
     assert ids[1] == ids[2]
     assert ids[0]["First (Fake)"] != ids[1]["First (Fake)"]
+
+
+def test_the_page_recommends_no_command_that_a_port_does_not_know(timed):
+    result(timed("--json"))
+    (run,) = (path for path in timed.runs.iterdir() if path.name != "ports" and path.is_dir())
+    page = (run / "report.html").read_text()
+    assert "no epochs are trained" in page
+    assert "-w port-" not in page

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from steelyard.analysis import energy, trainings
+from steelyard.analysis import energy, port_runs, trainings
 from steelyard.results import learning
 from steelyard.results.job_times import job_time
 from steelyard.results.quantities import COST, ENERGY, PEAK_MEMORY, PROCESS, in_task, quantity
@@ -197,6 +197,8 @@ def _accuracy(comparison: Comparison, contenders: list[Contender], wishes: Wishe
     thresholds = wishes.thresholds or comparison.thresholds
     if comparison.task != TRAINING:
         return Costs("", {}, reason="An inference does not learn, so it reaches no value of the test metric.")
+    if port_runs.is_one(each.case for each in contenders):
+        return Costs("", {}, reason="The steps of a port's models are timed, and no epochs are trained.")
     trained = {each.case.id: trainings.of_variant(each.variant, same) for each in contenders}
     scored = {key: _scored(by_seed) for key, by_seed in trained.items()}
     if not any(scored.values()):
