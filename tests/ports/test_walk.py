@@ -39,8 +39,7 @@ def side(modules: str, lines: str) -> str:
 @pytest.fixture
 def findings(port):
     def check(left, right, shape="[3, 6]"):
-        text = port.toml.replace("[inputs.tokens]", "[inputs.x]").replace("[2, 5]", shape).replace("int64", "float32")
-        port.write("port.toml", text.replace("low = 0", "low = -2").replace("high = 20", "high = 2"))
+        port.describe(f"[inputs.x]\nshape = {shape}\nlow = -2\nhigh = 2\n")
         port.write("first.py", side(*left))
         port.write("second.py", side(*right))
         answer = port.check()

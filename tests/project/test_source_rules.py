@@ -28,6 +28,7 @@ SHARED = {
     "steelyard_worker.distances",
     "steelyard_worker.job_kinds",
     "steelyard_worker.network",
+    "steelyard_worker.port.side_functions",
     "steelyard_worker.protocol",
     "steelyard_worker.records",
     "steelyard_worker.rules",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from steelyard_worker.port import OWN
+from steelyard_worker.port.side_functions import OWN
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -18,7 +18,7 @@ from steelyard.errors import UserError
 from steelyard.files import atomic, paths
 from steelyard.ports import given_inputs
 from steelyard_worker.case import INFERENCE, TRAINING
-from steelyard_worker.port import OWN
+from steelyard_worker.port.side_functions import OWN
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

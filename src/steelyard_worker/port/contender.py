@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from steelyard_worker.frameworks import base
-from steelyard_worker.port import OWN, nested, objects
+from steelyard_worker.port import nested, objects
 from steelyard_worker.port.errors import SideError, sentence
 from steelyard_worker.port.learning import Learning
 from steelyard_worker.port.side_file import SideFile
-from steelyard_worker.port.side_functions import MODEL, PREDICT, STEP
+from steelyard_worker.port.side_functions import MODEL, OWN, PREDICT, STEP
 from steelyard_worker.protocol import Refusal
 
 if TYPE_CHECKING:

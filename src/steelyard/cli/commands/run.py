@@ -81,7 +81,7 @@ def _measured(arguments: argparse.Namespace, root: Path, nodes: Choice | None) -
 
 def _typed(arguments: argparse.Namespace) -> list[str]:
     """Return the arguments that repeat the run; the folder of a port is absolute, so that they can be typed anywhere."""
-    if not arguments.port:
+    if not getattr(arguments, "port", None):  # other commands carry out plans, too
         return sys.argv[1:]
     whole = str(Path(arguments.port).expanduser().absolute())
     rest = iter(sys.argv[1:])

@@ -108,18 +108,16 @@ class KerasModel:
                 reduce_retracing=True,
             )
         if backend == "jax":
-            import jax
-
-            compiled = jax.jit(
+            compiled = sys.modules["jax"].jit(
                 lambda trained, others, arguments: model.stateless_call(
                     trained, others, self._given(arguments), training=False
                 )[0]
             )
             trained, others = _values(model.trainable_variables), _values(model.non_trainable_variables)
             return partial(compiled, trained, others)
-        import torch
-
-        return torch.inference_mode()(lambda arguments: model(self._given(arguments), training=False))
+        without_gradients: Any = sys.modules["torch"].inference_mode()
+        run: Callable[[Any], Any] = without_gradients(lambda arguments: model(self._given(arguments), training=False))
+        return run
 
     def updater(self, made: Callable[[Any], Any]) -> KerasUpdater:
         """Return an optimizer of keras.optimizers."""
