@@ -98,6 +98,13 @@ class _Timed:
             if name in sys.modules:
                 wait(sys.modules[name])
 
+    def program(self, batch: Any) -> str:
+        """Refuse: a side does not give the program that was compiled of its code, by which JAX's profiler names operations."""
+        del batch
+        raise Refusal(
+            "unsupported", "JAX's profiler needs the compiled program, which the side of a port does not give."
+        )
+
     def state(self) -> dict[str, np.ndarray]:
         """Return nothing: the tensors are the user's, and `steelyard port check` compared them."""
         return {}
