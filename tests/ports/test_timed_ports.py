@@ -5,8 +5,12 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+
+from steelyard.plan.options import Options
+from steelyard.ports import contenders, definition
 
 pytestmark = pytest.mark.end_to_end
 
@@ -176,3 +180,16 @@ def test_the_page_recommends_no_command_that_a_port_does_not_know(timed):
     page = (run / "report.html").read_text()
     assert "no epochs are trained" in page
     assert "-w port-" not in page
+
+
+def test_an_array_that_was_changed_in_the_cache_is_written_again(port, tmp_path, monkeypatch):
+    monkeypatch.setenv("STEELYARD_CACHE", str(tmp_path / "cache"))
+    port.describe("[inputs.x]\nshape = [2, 3]\n")
+    known = definition.read(port.folder)
+    pythons = {side.name: Path(sys.executable) for side in known.sides}
+    contenders.options_of(known, Options(), pythons, trains=False)
+    (array,) = (tmp_path / "cache" / "ports" / "arrays").iterdir()
+    before = array.read_bytes()
+    array.write_bytes(b"other numbers")
+    contenders.options_of(known, Options(), pythons, trains=False)
+    assert array.read_bytes() == before

@@ -7,6 +7,7 @@ inputs are other cases.
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -171,10 +172,9 @@ def _saved(port: Port, specs: Iterable[InputSpec]) -> dict[str, _Saved]:
         digest = hashlib.sha256(about + whole.tobytes()).hexdigest()
         path = paths.cache_folder() / CACHE / "arrays" / f"{digest[:32]}.npy"
         path.parent.mkdir(parents=True, exist_ok=True)
-        if not path.exists():
-            partial = path.with_suffix(".partial.npy")
-            np.save(partial, whole)
-            partial.replace(path)
+        content = io.BytesIO()
+        np.save(content, whole)
+        atomic.write_bytes(path, content.getvalue())  # also over a file of this name, which may have been changed
         found[name] = _Saved(path, digest, array.shape[0] if array.ndim else 1)
     return found
 
